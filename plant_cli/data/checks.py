@@ -22,20 +22,14 @@ _SHOWN = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """One kind of problem in one split.
+    """One kind of problem in one split."""
 
-    Args:
-        what: a sentence without its subject's number ("documents have an empty text").
-        where: the split, and the first few documents or labels.
-        count: how many there are.
-        level: `fatal`: no run can be made of this corpus; `warning`: something is wrong; `note`: worth knowing, and often as it should be.
-    """
-
-    what: str
-    where: str
-    count: int
+    what: str  # a sentence without its subject's number ("documents have an empty text")
+    where: str  # the split, and the first few documents or labels
+    count: int  # how many there are
     expected: str
     todo: str
+    # `fatal`: no run can be made of this corpus; `warning`: something is wrong; `note`: worth knowing, and often as it should be
     level: Level = "warning"
 
     def __str__(self) -> str:
@@ -283,13 +277,7 @@ def find_odd_label_counts(frames: Frames) -> Iterator[Finding]:
 
 
 def find_unseen_labels(frames: Frames, titles: pl.DataFrame, titled: pl.DataFrame | None = None) -> Iterator[Finding]:
-    """Labels that only validation or test have: no model can propose them, and they count as missed.
-
-    Args:
-        frames: the digests of documents.
-        titles: `label` and `title`, each label once.
-        titled: `label` of those that can be proposed without a training document; None: there are none.
-    """
+    """Labels that only validation or test have: no model can propose them, and they count as missed."""
     if "train" not in frames:
         return
     seen = count_labels(tidy(frames["train"])).select("label")

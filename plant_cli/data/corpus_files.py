@@ -77,21 +77,15 @@ class Fingerprint:
 
 
 class AnalyserRecord(BaseModel):
-    """How the words of a run's texts are counted.
-
-    Args:
-        asked: the option `analyser` of the section `data`.
-        shares: share of the training documents in each language (ISO 639-1), largest first; those not recognised and strays left out.
-        methods: the analyser of each of these languages; `none`: words as they are.
-        packages: versions of the packages that reduce words.
-    """
+    """How the words of a run's texts are counted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    asked: str = "none"
+    asked: str = "none"  # the option `analyser` of the section `data`
+    # share of the training documents in each language (ISO 639-1), largest first; those not recognised and strays left out
     shares: dict[str, float] = {}
-    methods: dict[str, str] = {}
-    packages: dict[str, str] = {}
+    methods: dict[str, str] = {}  # the analyser of each of these languages; `none`: words as they are
+    packages: dict[str, str] = {}  # versions of the packages that reduce words
 
     @property
     def hash(self) -> str:
@@ -100,27 +94,17 @@ class AnalyserRecord(BaseModel):
 
 
 class CorpusRecord(BaseModel):
-    """The file splits.json.
-
-    Args:
-        source: the recipe's section `data`: the dataset plugin, its options and how columns are named.
-        files: what the dataset read.
-        splits: fingerprints of the source's splits, before any hold-out.
-        held_out: ids of the training documents that serve as validation; empty when the source has a validation split.
-        label_hash: of the ordered label ids of train.
-        analyser: how words are counted.
-        outputs: SHA-256 of each other file of the folder.
-    """
+    """The file splits.json."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    source: dict[str, Any]
-    files: list[str]
-    splits: dict[SplitName, SplitRecord]
-    held_out: list[str]
-    label_hash: str
-    analyser: AnalyserRecord = AnalyserRecord()
-    outputs: dict[str, str] = {}
+    source: dict[str, Any]  # the recipe's section `data`: the dataset plugin, its options and how columns are named
+    files: list[str]  # what the dataset read
+    splits: dict[SplitName, SplitRecord]  # fingerprints of the source's splits, before any hold-out
+    held_out: list[str]  # ids of the training documents that serve as validation; empty when the source has a validation split
+    label_hash: str  # of the ordered label ids of train
+    analyser: AnalyserRecord = AnalyserRecord()  # how words are counted
+    outputs: dict[str, str] = {}  # SHA-256 of each other file of the folder
 
     @property
     def data_hash(self) -> str:
@@ -164,14 +148,6 @@ def write_tables(
     parents: pl.DataFrame | None = None,
 ) -> dict[str, str]:
     """Write labels.parquet, statistics.json and, where there are any, evidence.parquet, excluded.parquet and parents.parquet.
-
-    Args:
-        folder: `corpus` in the run folder.
-        labels: one row for each label of train, in the order of the label index: at least the columns `LABELS`.
-        evidence: spans with the columns `EVIDENCE`; None: the corpus has no gold evidence.
-        statistics: what `plant data stats` says of the corpus.
-        excluded: pairs with the columns `EXCLUDED` that predictions are not judged by; None: the corpus has none.
-        parents: pairs with the columns `PARENTS` of labels that are not in the label index; None: the vocabulary has none.
 
     Returns:
         SHA-256 of each file, for `CorpusRecord.outputs`.
@@ -238,8 +214,5 @@ def _read_table(path: Path, what: str, columns: Sequence[str], wanted: Sequence[
 
 def _changed(path: Path, why: str) -> ArtefactError:
     return ArtefactError(
-        f"the record of the run's corpus is damaged: {why}",
-        where=str(path),
-        expected="the file as `plant` wrote it",
-        todo=NEW_RUN,
+        f"the record of the run's corpus is damaged: {why}", where=str(path), expected="the file as `plant` wrote it", todo=NEW_RUN
     )

@@ -52,11 +52,6 @@ def read_batches(dataset: Dataset, split: SplitName, rows: range | None = None) 
     """One split as `read_frame` gives it, some documents at a time; at least one batch.
 
     Where the dataset has the split in pieces, its texts are never all in memory.
-
-    Args:
-        dataset: what the dataset plugin gave.
-        split: which split.
-        rows: only these documents; the texts of others are not read.
     """
     where, parts = _locate(dataset, split), _parts_of(dataset, split)
     empty = True
@@ -117,9 +112,7 @@ def _conform(source: Table, where: str) -> Table:
             todo="name the right column with --text-column",
         )
     return source.select(
-        pl.col("doc_id").cast(pl.String),
-        pl.col("text").cast(pl.String).fill_null(""),
-        _as_label_lists(schema["labels"], where),
+        pl.col("doc_id").cast(pl.String), pl.col("text").cast(pl.String).fill_null(""), _as_label_lists(schema["labels"], where)
     )
 
 
@@ -170,19 +163,12 @@ def explode_labels(frame: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class SplitTexts(Sequence[str]):
-    """See the module.
+    """See the module."""
 
-    Args:
-        dataset: whose texts.
-        split: of which split.
-        documents: how many there are.
-        left_out: ids of documents that do not count.
-    """
-
-    dataset: Dataset
-    split: SplitName
-    documents: int
-    left_out: Set[str] = frozenset()
+    dataset: Dataset  # whose texts
+    split: SplitName  # of which split
+    documents: int  # how many there are
+    left_out: Set[str] = frozenset()  # ids of documents that do not count
 
     def __len__(self) -> int:
         return self.documents
@@ -245,10 +231,6 @@ _FURTHER = (  # several times as slow as the others, and for `plant data check` 
 
 def digest(frame: pl.DataFrame, *, thorough: bool = True) -> pl.DataFrame:
     """Documents without their texts.
-
-    Args:
-        frame: the corpus schema.
-        thorough: whether to look for what only `plant data check` asks for.
 
     Returns:
         `doc_id`, `labels`; `same`: equal for equal texts, null for a text of blanks; `characters`; `words`: runs without blanks. Thorough

@@ -21,49 +21,29 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """One of two corpora.
+    """One of two corpora."""
 
-    Args:
-        documents: how many.
-        words_median: words of a document.
-        words_p90: words that nine of ten documents do not exceed.
-        labels_per_document: on average.
-        labels: distinct ones.
-    """
-
-    documents: int
-    words_median: float
-    words_p90: float
-    labels_per_document: float
-    labels: int
+    documents: int  # how many
+    words_median: float  # words of a document
+    words_p90: float  # words that nine of ten documents do not exceed
+    labels_per_document: float  # on average
+    labels: int  # distinct ones
 
 
 @dataclass(frozen=True, kw_only=True)
 class Drift:
-    """What is different in the later of two corpora.
+    """What is different in the later of two corpora."""
 
-    Args:
-        before: the earlier corpus.
-        after: the later one.
-        words: `word`, `before`, `after` (documents that have it), `change` (signed G²), `p`, `changed`; every word.
-        labels: the same of labels, under `label`.
-        new_words_share: share of the later corpus's words, each time they occur, that the earlier one does not have.
-        unseen_share: share of the later corpus's assignments whose label the earlier one does not have.
-        words_distance: Jensen-Shannon divergence of the word distributions, in bits (0 equal, 1 nothing shared).
-        labels_distance: the same of labels.
-        words_chance, labels_chance: the same where all documents are dealt at random to two corpora of these sizes: what chance gives.
-    """
-
-    before: Side
-    after: Side
-    words: pl.DataFrame
-    labels: pl.DataFrame
-    new_words_share: float
-    unseen_share: float
-    words_distance: float
-    labels_distance: float
-    words_chance: float
-    labels_chance: float
+    before: Side  # the earlier corpus
+    after: Side  # the later one
+    words: pl.DataFrame  # `word`, `before`, `after` (documents that have it), `change` (signed G²), `p`, `changed`; every word
+    labels: pl.DataFrame  # the same of labels, under `label`
+    new_words_share: float  # share of the later corpus's words, each time they occur, that the earlier one does not have
+    unseen_share: float  # share of the later corpus's assignments whose label the earlier one does not have
+    words_distance: float  # Jensen-Shannon divergence of the word distributions, in bits (0 equal, 1 nothing shared)
+    labels_distance: float  # the same of labels
+    words_chance: float  # the same where all documents are dealt at random to two corpora of these sizes: what chance gives
+    labels_chance: float  # the same where all documents are dealt at random to two corpora of these sizes: what chance gives
 
 
 @dataclass(frozen=True)
@@ -116,13 +96,7 @@ def divergence(first: dict[str, int] | Counter[str], second: dict[str, int] | Co
 
 
 def likelihood_ratio(before: Numbers, after: Numbers, documents: tuple[int, int]) -> Numbers:
-    """G² of two shares of documents, 0 or more [K].
-
-    Args:
-        before: documents of the first corpus that have each thing [K].
-        after: of the second [K].
-        documents: how many there are in each.
-    """
+    """G² of two shares of documents, 0 or more [K]."""
     observed = np.stack([before, documents[0] - before, after, documents[1] - after])
     with_it, total = before + after, documents[0] + documents[1]
     expected = np.stack([rows * n / total for n in documents for rows in (with_it, total - with_it)])

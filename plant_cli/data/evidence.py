@@ -21,10 +21,6 @@ _LEFT_OUT = "nothing, if that is as it should be; else name the right table with
 def read_evidence(dataset: Dataset, frames: Frames) -> tuple[pl.DataFrame | None, list[Finding]]:
     """The evidence of a dataset, and what is wrong with it.
 
-    Args:
-        dataset: whose evidence is read.
-        frames: digests of its splits (see `digests`) with tidy labels; each document has an id of its own.
-
     Returns:
         Spans `doc_id, label, start, end` of documents and labels that are there, each once (None: the dataset has no evidence), and the
         findings, the fatal ones first.

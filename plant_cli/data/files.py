@@ -85,11 +85,6 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 def require_free(path: Path, *, force: bool, folder: bool = False) -> None:
     """Refuse an output that is there already.
 
-    Args:
-        path: the file or folder to write.
-        force: whether one of the same kind may be replaced; a folder never makes room for a file, nor a file for a folder.
-        folder: whether a folder is to be written.
-
     Raises:
         UsageError: something is there that may not be replaced, or nothing can be written there.
     """

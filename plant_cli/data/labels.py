@@ -68,10 +68,6 @@ def count_labels(frame: pl.DataFrame) -> pl.DataFrame:
 def encode_labels(frame: pl.DataFrame, positions: Mapping[str, int]) -> tuple[csr_array, csr_array, list[str]]:
     """The gold of a tidy frame as sparse 0/1 matrices.
 
-    Args:
-        frame: some documents; many frames of a corpus are encoded one after the other, so a frame costs no more than its own labels.
-        positions: the column of each of L labels.
-
     Returns:
         [N, L] over these labels, [N, U] over the labels that are not among them, and these, sorted.
     """
@@ -96,11 +92,6 @@ def _incidence(rows: npt.NDArray[np.uint32], columns: Sequence[int], shape: tupl
 def find_further_parents(titles: pl.DataFrame, labels: pl.Series, indexed: pl.Series) -> pl.DataFrame | None:
     """The parents that `labels.parquet` cannot hold.
 
-    Args:
-        titles: `label`, and `parents`, a list; everything that the vocabulary knows.
-        labels: those of documents of any split.
-        indexed: those of the label index, whose own parents are known there.
-
     Returns:
         `label`, `parent`, sorted, of labels that are not in the index and are at or above any label of the corpus; None: there are none.
     """
@@ -122,13 +113,7 @@ def group_parents(pairs: pl.DataFrame | None) -> Mapping[str, Sequence[str]]:
 
 
 def read_excluded(dataset: Dataset, frames: Frames, reporter: Reporter) -> pl.DataFrame | None:
-    """The pairs of a dataset that are of its documents, each once; None if it has none.
-
-    Args:
-        dataset: whose pairs are read.
-        frames: digests of its splits.
-        reporter: told how many there are, and how many are of no document.
-    """
+    """The pairs of a dataset that are of its documents, each once; None if it has none."""
     if dataset.excluded is None:
         return None
     given = collect(dataset.excluded, "the pairs to leave out of predictions")

@@ -113,12 +113,6 @@ def find_fallback(content: bytes, usual: str | None) -> str | None:
 def decode_text(content: bytes, encoding: str | None, what: str, where: str) -> str:
     """A whole text; of an encoding that was given, else as `find_encoding` finds.
 
-    Args:
-        content: the text, not compressed.
-        encoding: that was given for it, or None.
-        what: it is, for the message.
-        where: it stands, for the message.
-
     Raises:
         DataError: it is not in the encoding; says where.
     """
@@ -309,21 +303,13 @@ ADVICE = "mend these rows, or leave --strict out to read without them"
 
 @dataclass(frozen=True, kw_only=True)
 class BadRow:
-    """A row that cannot be read.
+    """A row that cannot be read."""
 
-    Args:
-        path: its file.
-        line: counted from 1.
-        column: character within the line, counted from 1; None where no place in it is to blame.
-        why: what is wrong with it.
-        content: the row as it stands.
-    """
-
-    path: Path
-    line: int
-    column: int | None
-    why: str
-    content: str
+    path: Path  # its file
+    line: int  # counted from 1
+    column: int | None  # character within the line, counted from 1; None where no place in it is to blame
+    why: str  # what is wrong with it
+    content: str  # the row as it stands
 
     def __str__(self) -> str:
         return f"{self.place}: {self.why}"
@@ -336,17 +322,11 @@ class BadRow:
 
 @dataclass
 class BadRows:
-    """All rows of a corpus that cannot be read.
+    """All rows of a corpus that cannot be read."""
 
-    Args:
-        strict: the first is an error.
-        rejects: where `close` writes them.
-        todo: what to do about the first one, where it is an error.
-    """
-
-    strict: bool = False
-    rejects: Path | None = None
-    todo: str = ADVICE
+    strict: bool = False  # the first is an error
+    rejects: Path | None = None  # where `close` writes them
+    todo: str = ADVICE  # what to do about the first one, where it is an error
     rows: list[BadRow] = field(default_factory=list)
 
     @classmethod

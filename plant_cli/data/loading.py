@@ -22,11 +22,6 @@ ANY = "files"  # the dataset that reads tables, and stands for whichever format 
 def load_dataset(context: StageContext, data: DataSection, tell: Callable[[str], None] | None = None) -> Dataset:
     """The dataset of a section `data`; a note says what was recognised.
 
-    Args:
-        context: of the stage or action.
-        data: the section.
-        tell: given what was guessed on reading, a remark at a time; None where a run's corpus is made of the dataset, which warns of it.
-
     Raises:
         UsageError: several plugins recognise what lies at the path.
         DataError: it cannot be read.

@@ -30,15 +30,10 @@ Unsigned = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Signatures:
-    """What nearly equal texts have in common, most probably.
+    """What nearly equal texts have in common, most probably."""
 
-    Args:
-        keys: a hash of each band of each text's MinHash signature [N, BANDS].
-        sizes: word triples of each text [N].
-    """
-
-    keys: Unsigned
-    sizes: npt.NDArray[np.int64]
+    keys: Unsigned  # a hash of each band of each text's MinHash signature [N, BANDS]
+    sizes: npt.NDArray[np.int64]  # word triples of each text [N]
 
 
 def digest_and_sign(dataset: Dataset, reporter: Reporter) -> tuple[dict[SplitName, pl.DataFrame], Signatures]:
@@ -55,14 +50,7 @@ def digest_and_sign(dataset: Dataset, reporter: Reporter) -> tuple[dict[SplitNam
 
 
 def find_near_duplicates(dataset: Dataset, digests: Frames, reporter: Reporter, signatures: Signatures | None = None) -> Iterator[Finding]:
-    """Texts of two splits, or of one, that share at least 80% of their word triples; those equal but for case and blanks not counted.
-
-    Args:
-        dataset: its texts are read twice, in batches: for signatures, and where these agree.
-        digests: of its documents.
-        reporter: shows progress.
-        signatures: of the texts, one split after the other, if they are known.
-    """
+    """Texts of two splits, or of one, that share at least 80% of their word triples; those equal but for case and blanks not counted."""
     alike = np.concatenate([frame["alike"].fill_null(0).to_numpy() for frame in digests.values()])
     starts = np.cumsum([0, *(frame.height for frame in digests.values())])
     pairs = match_texts(lambda what: _read_texts(dataset, digests, reporter, what), signatures)
@@ -106,10 +94,6 @@ def match_texts(read: Callable[[str], Iterable[pl.Series]], signatures: Signatur
     """Pairs of nearly equal texts: rows [P, 2], the smaller row first, each later text with the first that it is like.
 
     Memory holds 128 bytes of each text, and the triples of those texts whose signatures agree, at most `_HELD` at a time.
-
-    Args:
-        read: gives all texts, in order, in batches, each time it is called with the purpose.
-        signatures: of the texts, if they are known (default: read them for that).
     """
     known = signatures or join_signatures([sign_texts(texts) for texts in read("comparing texts")])
     long = np.flatnonzero(known.sizes >= FEWEST)

@@ -38,20 +38,9 @@ ROW_GROUP = 1 << 18
 
 
 def write_frames(
-    path: Path,
-    frames: Iterable[pl.DataFrame],
-    schema: Mapping[str, pl.DataType],
-    metadata: Mapping[str, str],
-    row_group: int = ROW_GROUP,
+    path: Path, frames: Iterable[pl.DataFrame], schema: Mapping[str, pl.DataType], metadata: Mapping[str, str], row_group: int = ROW_GROUP
 ) -> None:
     """Write frames of one schema below one another, atomically; they are taken one at a time, from another thread.
-
-    Args:
-        path: the file.
-        frames: what goes into it.
-        schema: of all frames.
-        metadata: of the file.
-        row_group: rows that are written, and later read, together.
 
     Raises:
         Exception: whatever `frames` raised; the file is then not there.

@@ -26,13 +26,6 @@ from plant_cli.data.word_analysis import choose_analyser
 def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Reporter) -> StoredCorpus:
     """Make a run's corpus of a dataset.
 
-    Args:
-        dataset: what the dataset plugin gave.
-        section: the recipe's section `data`; recorded, and size and seed of the hold-out are read from it.
-        folder: `corpus/` in the run folder; labels.parquet, evidence.parquet and parents.parquet if there are any, statistics.json and,
-            last, splits.json are written to it.
-        reporter: takes remarks of the dataset, and warnings of what is odd but not fatal.
-
     Raises:
         DataError: no run can be made of this corpus; see `checks.REQUIRED` and `evidence.read_evidence`.
     """

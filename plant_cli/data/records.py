@@ -23,12 +23,7 @@ SHOWN = 12  # characters of a hash in messages
 
 
 def stamp(*, labels: str | None = None, tokenizer: str | None = None) -> dict[str, str]:
-    """The marks of a file, as metadata of Parquet and safetensors or as keys of JSON.
-
-    Args:
-        labels: hash of the ordered label ids; None for a file without a label axis.
-        tokenizer: hash of the tokenizer; None for a file without a token axis.
-    """
+    """The marks of a file, as metadata of Parquet and safetensors or as keys of JSON."""
     hashes = {"label_hash": labels, "tokenizer_hash": tokenizer}
     return {"format": str(FORMAT), **{name: value for name, value in hashes.items() if value is not None}}
 
@@ -44,15 +39,6 @@ def require_same(
     against: Path | str = "the run's corpus",
 ) -> None:
     """Refuse a file of another format, label order or tokenizer.
-
-    Args:
-        found: the marks that the file carries.
-        path: the file.
-        what: what the file holds, with its article: "the relevance".
-        todo: what to do about a mismatch.
-        labels: hash of the ordered label ids that are wanted; None: not compared.
-        tokenizer: hash of the tokenizer that is wanted; None: not compared.
-        against: where the wanted hashes come from, for the message.
 
     Raises:
         ArtefactError: with both hashes and both places.
@@ -119,15 +105,10 @@ class RunHeader(Record):
 
 
 class Facts(Record):
-    """Size and time of a file: if both are the same, the file was most likely not changed.
+    """Size and time of a file: if both are the same, the file was most likely not changed."""
 
-    Args:
-        size: in bytes.
-        modified: time of the last change, in nanoseconds since 1970.
-    """
-
-    size: int
-    modified: int
+    size: int  # in bytes
+    modified: int  # time of the last change, in nanoseconds since 1970
 
     @classmethod
     def of(cls, path: Path) -> Facts:
@@ -239,27 +220,15 @@ State = Literal["whole", "changed", "missing"]
 
 @dataclass(frozen=True, kw_only=True)
 class FileState:
-    """One recorded file.
+    """One recorded file."""
 
-    Args:
-        path: the file.
-        name: its path inside the folder of the stage.
-        state: whether it is as it was recorded.
-        recorded: its SHA-256 when it was recorded.
-    """
-
-    path: Path
-    name: str
-    state: State
-    recorded: str
+    path: Path  # the file
+    name: str  # its path inside the folder of the stage
+    state: State  # whether it is as it was recorded
+    recorded: str  # its SHA-256 when it was recorded
 
     def error(self, owner: str, todo: str) -> ArtefactError:
-        """What to tell a person about a file that is missing or changed.
-
-        Args:
-            owner: what the file belongs to: "the stage 'finetune'".
-            todo: what to do where the file cannot be restored.
-        """
+        """What to tell a person about a file that is missing or changed."""
         return ArtefactError(
             f"the file '{self.name}' of {owner} is gone"
             if self.state == "missing"
@@ -271,26 +240,12 @@ class FileState:
 
 
 def examine_file(path: Path, recorded: str, facts: Facts | None = None, name: str | None = None) -> FileState:
-    """The state of one file.
-
-    Args:
-        path: the file.
-        recorded: its SHA-256 when it was recorded.
-        facts: its size and time then; the file passes without being read if they are the same. None: it is hashed.
-        name: how messages call it (default: its name).
-    """
+    """The state of one file."""
     return FileState(path=path, name=name or path.name, state=_find_state(path, recorded, facts), recorded=recorded)
 
 
 def examine(folder: Path, record: StageRecord, names: Sequence[str] | None = None, *, fully: bool = False) -> list[FileState]:
-    """The states of files that a stage left.
-
-    Args:
-        folder: of the stage.
-        record: what its stage.json says.
-        names: which files; those that are not recorded are passed over. None: all.
-        fully: hash every file, whatever its size and time say.
-    """
+    """The states of files that a stage left."""
     chosen = record.outputs if names is None else [name for name in names if name in record.outputs]
     return [examine_file(folder / name, record.outputs[name], None if fully else record.facts.get(name), name) for name in chosen]
 
@@ -299,10 +254,6 @@ def require_recorded(folder: Path, *names: str) -> None:
     """Refuse files that are not, byte for byte, what a stage recorded; readers of whole files call it first.
 
     Where no finished stage is recorded there is nothing to compare with, and files that were laid there later have no hash: they pass.
-
-    Args:
-        folder: of the stage.
-        names: paths inside it; none: every recorded file.
 
     Raises:
         ArtefactError: a file is missing or changed; the message says which, and what makes it again.

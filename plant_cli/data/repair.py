@@ -28,9 +28,6 @@ def repair(frames: Frames) -> tuple[Parts, pl.DataFrame]:
     Labels are trimmed and get one spelling (the most frequent); control characters become blanks; documents without text go, and those
     that repeat a text of their split, whose labels are joined; training documents go whose text another split has; ids become unique.
 
-    Args:
-        frames: as read, labels as written.
-
     Returns:
         The cleaned splits, and every change: `split`, `doc_id`, `change`.
     """
@@ -47,11 +44,6 @@ def repair(frames: Frames) -> tuple[Parts, pl.DataFrame]:
 
 def repair_evidence(spans: pl.DataFrame, frames: Frames, parts: Parts) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Spans of evidence in the spelling of the cleaned copy, without those whose document or label it does not have.
-
-    Args:
-        spans: `doc_id`, `label`, `start`, `end`, and perhaps more.
-        frames: as read, labels as written.
-        parts: the cleaned splits.
 
     Returns:
         The spans that stay, and every one that goes: `split`, `doc_id`, `change`.
@@ -179,14 +171,6 @@ ROW_GROUP = 20_000  # documents that a reader of Parquet holds together
 def write_corpus(parts: SplitFrames, dataset: Dataset, output: Path, *, force: bool, shard: Shard | None = None) -> list[Path]:
     """Write tidy splits, batch after batch, and the dataset's labels, evidence and excluded pairs beside them.
 
-    Args:
-        parts: the splits.
-        dataset: where what stands beside them comes from.
-        output: a file whose name promises a format (`data.parquet`; then labels go to `data.labels.parquet`), or else a folder
-            (then `train.parquet`, …, `labels.parquet`).
-        force: replace files that are there.
-        shard: the splits are this share of a corpus whose shares lie in one folder; what stands beside them is written by the first.
-
     Returns:
         What was written.
 
@@ -293,13 +277,6 @@ def require_writer(spec: DatasetSpec, specs: Sequence[DatasetSpec]) -> None:
 
 def write_format(dataset: Dataset, spec: DatasetSpec, output: Path, *, suffix: str, force: bool) -> tuple[list[Path], Sequence[str]]:
     """Write a corpus as a folder in the format of a dataset plugin.
-
-    Args:
-        dataset: its splits are tidy (see `frames.tidy_dataset`).
-        spec: has a writer.
-        output: the folder.
-        suffix: of compressed text files: "", `.gz` or `.zst`.
-        force: replace the folder, if it is there.
 
     Returns:
         What was written, and remarks on what the format cannot hold.

@@ -27,24 +27,9 @@ TINY = 1e-9  # documents: what rounding leaves
 
 
 def split_documents(
-    documents: pl.DataFrame,
-    shares: Mapping[SplitName, float],
-    *,
-    seed: int,
-    method: Method = "uniform",
-    groups: pl.Series | None = None,
+    documents: pl.DataFrame, shares: Mapping[SplitName, float], *, seed: int, method: Method = "uniform", groups: pl.Series | None = None
 ) -> dict[SplitName, pl.DataFrame]:
-    """Splits of the given shares; documents of equal text, and of one group, stay together, so that nothing leaks.
-
-    Args:
-        documents: the corpus schema, labels tidy.
-        shares: of all documents for each split, 0 for none; what is left is train.
-        seed: equal seeds give equal splits.
-        method: `uniform`: at random; `stratified`: iterative stratification (Sechidis, Tsoumakas & Vlahavas 2011), the rarest labels first.
-            Unlike there, no split is filled beyond its share, and what is less than a document of a label is drawn by lot: else all labels
-            of one document, which are most in a long tail, would go to the largest split.
-        groups: the group of each document, such as its patient; None (or a null group): each stands alone [N].
-    """
+    """Splits of the given shares; documents of equal text, and of one group, stay together, so that nothing leaks."""
     units = find_units(documents, groups)
     wanted = {name: share for name, share in shares.items() if share > 0}
     if method == "uniform":
@@ -118,14 +103,7 @@ def _place_stratified(units: Ints, documents: pl.DataFrame, shares: list[float],
 
 
 def _choose(desired: npt.NDArray[np.float64], room: npt.NDArray[np.float64], size: int, lot: float) -> int:
-    """The split for a unit: of those that have room for at least half of it, the one that wants the label most.
-
-    Args:
-        desired: documents of the label that each split still wants [S].
-        room: documents that each split still has room for [S].
-        size: documents of the unit.
-        lot: a random number in [0, 1), which decides where no split wants a whole document, by how much of one each wants.
-    """
+    """The split for a unit: of those that have room for at least half of it, the one that wants the label most."""
     able = np.flatnonzero(room >= size / 2 - TINY)
     if not len(able):
         return int(np.argmax(room))
@@ -180,12 +158,7 @@ def take_subset(dataset: Dataset, data: DataSection) -> tuple[Dataset, list[str]
 
 
 def select_labels(counts: pl.DataFrame, wanted: str) -> pl.Series:
-    """The labels that an option such as `top:50`, `rare:50`, `1-5` or `10-` names.
-
-    Args:
-        counts: `label` and `count`, the training documents of each, at least 1.
-        wanted: the option; ties go by the label's id.
-    """
+    """The labels that an option such as `top:50`, `rare:50`, `1-5` or `10-` names."""
     ranked, between = _RANKED.fullmatch(wanted), _RANGE.fullmatch(wanted)
     if ranked:
         order = counts.sort("count", "label", descending=[ranked[1] == "top", False])
@@ -202,14 +175,7 @@ def select_labels(counts: pl.DataFrame, wanted: str) -> pl.Series:
 
 
 def split_again(dataset: Dataset, data: DataSection, shares: Mapping[SplitName, float], seed: int) -> Parts:
-    """All documents of a dataset in other splits.
-
-    Args:
-        dataset: its splits are pooled.
-        data: the sampling and the column of groups.
-        shares: of the splits other than train.
-        seed: equal seeds give equal splits.
-    """
+    """All documents of a dataset in other splits."""
     pooled = pl.concat(_read(dataset, name, data) for name in SPLITS if name in dataset.splits)
     parts = split_documents(pooled, shares, seed=seed, method=data.sampling, groups=_groups(pooled))
     return {name: part.drop(GROUP, strict=False) for name, part in parts.items()}

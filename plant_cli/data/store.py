@@ -152,10 +152,6 @@ class StoredCorpus:
 def open_corpus(folder: Path, load: Callable[[], Dataset]) -> StoredCorpus:
     """The corpus that `prepare` wrote.
 
-    Args:
-        folder: `corpus/` in the run folder.
-        load: gives the source; called when a split is asked for.
-
     Raises:
         ArtefactError: a file is missing or damaged, or the labels are not those of the record.
     """
@@ -191,8 +187,5 @@ def _share_empty(column: pl.Series) -> list[list[str]]:
 
 def _other_source(what: str, where: str) -> ArtefactError:
     return ArtefactError(
-        what,
-        where=where,
-        expected="the corpus that the run was made from",
-        todo=f"put the corpus back as it was, or {NEW_RUN}",
+        what, where=where, expected="the corpus that the run was made from", todo=f"put the corpus back as it was, or {NEW_RUN}"
     )

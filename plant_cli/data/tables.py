@@ -173,10 +173,7 @@ def count_rows(frame: pl.LazyFrame, where: str) -> int:
 
 def _damaged(error: PolarsError, where: str) -> DataError:
     return DataError(
-        f"the table cannot be read: {first_line(error)}",
-        where=where,
-        expected="a complete, undamaged table",
-        todo="make the file again",
+        f"the table cannot be read: {first_line(error)}", where=where, expected="a complete, undamaged table", todo="make the file again"
     )
 
 

@@ -44,11 +44,6 @@ def read_text_table(path: Path, encoding: str | None, bad: BadRows) -> Iterator[
 
     In CSV and TSV every column is a string (an id `007` keeps its zeros), and an empty cell is null. A short row is filled with nulls.
 
-    Args:
-        path: the file, perhaps compressed.
-        encoding: of its text (default: UTF-8, or UTF-16 or UTF-32 if the file begins with their mark).
-        bad: takes the rows that cannot be read.
-
     Raises:
         DataError: it is empty, no text or no table, a quoted field is not closed, or the objects do not fit one table.
     """

@@ -58,14 +58,7 @@ _TSV_LINE = re.compile(r"<([^<>\t]+)>\t([^\t]+)(?:\t(\S*))?")
 
 
 def read_vocabulary_table(path: Path, text: str, language: str | None, encoding: str | None) -> tuple[pl.DataFrame, list[str]]:
-    """A table of labels: Annif's TSV without a heading, else any table whose columns are named in a way that is understood.
-
-    Args:
-        path: the file.
-        text: its content, "" for Parquet.
-        language: of the titles, where a column is for one language (`label_en`).
-        encoding: of the file.
-    """
+    """A table of labels: Annif's TSV without a heading, else any table whose columns are named in a way that is understood."""
     lines = [line for line in text.splitlines() if line.strip()]
     if lines and all(_TSV_LINE.fullmatch(line.rstrip()) for line in lines[:20]):
         return _read_annif_tsv(lines, path)
@@ -113,11 +106,7 @@ def _by_key(names: Sequence[str]) -> dict[str, str]:
 
 
 def tidy_labels(table: pl.DataFrame) -> pl.DataFrame:
-    """A table of labels in the schema: blanks cut off, empty cells null, lists made of cells such as `a|b` or `["a", "b"]`.
-
-    Args:
-        table: has the column `label`, and any of the others; more are dropped.
-    """
+    """A table of labels in the schema: blanks cut off, empty cells null, lists made of cells such as `a|b` or `["a", "b"]`."""
     columns = []
     for name, dtype in SCHEMA.items():
         given = table.get_column(name, default=None)
@@ -224,13 +213,7 @@ def find_titled(titles: pl.DataFrame) -> pl.DataFrame:
 
 
 def warn_untitled(labels: pl.DataFrame, titles: pl.DataFrame, reporter: Reporter) -> None:
-    """Warn where fewer than half of the labels have a title, though the table holds titles.
-
-    Args:
-        labels: the label index: `label`, `title`.
-        titles: from `read_titles`.
-        reporter: warned; the message shows one label of each side that the other does not have, as similar as possible.
-    """
+    """Warn where fewer than half of the labels have a title, though the table holds titles."""
     missing = labels.filter(pl.col("title").is_null())["label"]
     titled = len(labels) - len(missing)
     if titled >= _ENOUGH * len(labels) or titles["title"].is_null().all():
@@ -326,12 +309,6 @@ def find_rdf_syntax(text: str) -> str | None:
 
 def read_skos(text: str, syntax: str, language: str | None, path: Path) -> tuple[pl.DataFrame, list[str]]:
     """The concepts of a SKOS vocabulary; a label is the concept's URI.
-
-    Args:
-        text: of the file.
-        syntax: from `find_rdf_syntax`.
-        language: of titles, descriptions and other names (default: English, else the one that most titles are in).
-        path: for messages.
 
     Returns:
         A table in the schema of vocabularies, sorted by URI, and remarks.
@@ -451,11 +428,6 @@ _EXPECTED = "a table (TSV, CSV, Parquet, JSON lines), SKOS (Turtle, RDF/XML, JSO
 
 def read_vocabulary(path: Path, language: str | None = None, encoding: str | None = None) -> tuple[pl.DataFrame, list[str]]:
     """Read a vocabulary, whatever its format.
-
-    Args:
-        path: the file, perhaps compressed.
-        language: of the titles, such as `en` (default: English, else the one that has most).
-        encoding: of a text file that is not in UTF-8; it is that of the documents, which the vocabulary often does not share.
 
     Returns:
         A table of the schema `vocabulary_tables.SCHEMA`, each label once, and remarks: what was recognised, what is odd.

@@ -76,12 +76,6 @@ class _Reduced(dict[str, str]):
 def choose_analyser(asked: str, texts: Sequence[str], reporter: Reporter) -> AnalyserRecord:
     """How the words of a corpus are counted.
 
-    Args:
-        asked: the option `analyser`; auto: in each language the first analyser of those with `AnalyserSpec.automatic` that knows it, but
-            none in `FEW_FORMS`.
-        texts: the training documents.
-        reporter: takes notes and warnings.
-
     Raises:
         ComponentError: there is no such analyser.
     """

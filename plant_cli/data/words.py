@@ -68,13 +68,7 @@ def spell(text: str) -> list[str]:
 
 
 def count_words(texts: Sequence[str], columns: Mapping[str, int], analyser: Analyser) -> csr_array:
-    """How often each word of a vocabulary of V words occurs in each of B texts: csr [B, V] float64.
-
-    Args:
-        texts: the texts [B].
-        columns: the column of each word, 0 ≤ column < V.
-        analyser: finds the words, as it found those of the vocabulary.
-    """
+    """How often each word of a vocabulary of V words occurs in each of B texts: csr [B, V] float64."""
     found: list[int] = []
     counts: list[int] = []
     ends = [0]

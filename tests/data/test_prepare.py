@@ -52,9 +52,7 @@ def test_gold_and_unseen_labels(dataset: Dataset, tmp_path: Path) -> None:
 def test_labels_only_in_test_are_counted_and_reported(dataset: Dataset, tmp_path: Path) -> None:
     reporter = SilentReporter()
     prepare(dataset, SECTION, tmp_path, reporter)
-    assert reporter.warnings == [
-        "2 labels of test have no training document; their 3 assignments count as missed (test: 'Z0', 'Y0')",
-    ]
+    assert reporter.warnings == ["2 labels of test have no training document; their 3 assignments count as missed (test: 'Z0', 'Y0')"]
     test = read_json(tmp_path / "statistics.json", "statistics")["splits"]["test"]
     assert (test["unseen_labels"], test["unseen_assignments"]) == (2, 3)
 
