@@ -1,24 +1,41 @@
+"""Files that are whole or not there, their hashes and sizes; labels in blocks."""
+
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
+import re
 import resource
 import stat
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from plant_cli.api.errors import ArtefactError, UsageError
+from plant_cli.data.blocks import cut_blocks, work_ahead
 from plant_cli.data.files import (
+    SIZE_PATTERN,
+    ListHash,
+    StringsHash,
+    hash_file,
+    hash_json,
+    hash_strings,
     read_json,
+    read_size,
     remove,
     remove_temporaries,
     replacing,
     replacing_folder,
     require_free,
+    show_size,
     write_json,
     write_json_lines,
 )
@@ -246,3 +263,74 @@ def test_only_force_replaces_and_only_what_is_of_the_same_kind(tmp_path: Path, f
 def test_json_lines_hold_a_value_each(tmp_path: Path) -> None:
     write_json_lines(tmp_path / "history.jsonl", [{"epoch": 1, "loss": None}, {"epoch": 2, "loss": 0.5}])
     assert (tmp_path / "history.jsonl").read_text() == '{"epoch": 1, "loss": null}\n{"epoch": 2, "loss": 0.5}\n'
+
+
+@pytest.mark.parametrize(("text", "count"), [("500MB", 5 * 10**8), ("1.5GB", 15 * 10**8), ("2KB", 2000), ("1TB", 10**12)])
+def test_sizes_are_read(text: str, count: int) -> None:
+    assert re.fullmatch(SIZE_PATTERN, text)
+    assert read_size(text) == count
+    assert not re.fullmatch(SIZE_PATTERN, text.replace("B", ""))
+
+
+def test_sizes_are_shown_in_the_largest_unit_that_fits() -> None:
+    assert [show_size(n) for n in (10, 640_000_000, 64_000_000_000)] == ["0.01 KB", "640 MB", "64 GB"]
+
+
+def test_the_hash_of_a_file_is_that_of_its_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"plant" * 1000)
+    assert hash_file(path) == hashlib.sha256(b"plant" * 1000).hexdigest()
+
+
+def test_the_order_of_keys_does_not_matter_but_values_do() -> None:
+    assert hash_json({"a": 1, "b": [2]}) == hash_json({"b": [2], "a": 1})
+    assert hash_json({"a": 1}) != hash_json({"a": 2})
+    with pytest.raises(ValueError, match="JSON compliant"):
+        hash_json(float("inf"))
+
+
+def test_the_hash_of_strings_is_stable_over_releases() -> None:
+    expected = hashlib.sha256(b"\x01" + b"\0" * 7 + b"a" + b"\x02" + b"\0" * 7 + "ä".encode()).hexdigest()
+    assert hash_strings(["a", "ä"]) == expected
+
+
+@given(st.lists(st.text()), st.lists(st.text()))
+def test_different_lists_have_different_hashes(left: list[str], right: list[str]) -> None:
+    assert (hash_strings(left) == hash_strings(right)) == (left == right)
+
+
+@given(st.lists(st.lists(st.text(), max_size=3), max_size=6), st.integers(0, 6))
+def test_hashes_of_parts_are_those_of_the_whole(values: list[list[str]], cut: int) -> None:
+    lists, strings = ListHash(), StringsHash()
+    for part in (values[:cut], values[cut:]):
+        lists.add(part)
+        for row in part:
+            strings.add(row)
+    assert lists.hexdigest() == hash_json(values)
+    assert strings.hexdigest() == hash_strings(string for row in values for string in row)
+
+
+def test_blocks_hold_as_much_as_surely_fits_and_at_least_one_label() -> None:
+    assert cut_blocks(np.array([3, 3, 3, 20, 1, 1]), 7) == [0, 2, 3, 4, 6]
+    assert cut_blocks(np.array([3, 3]), 100, 0) == [0, 1, 2]
+    assert cut_blocks(np.array([], dtype=np.int64), 5) == [0]
+
+
+def test_results_come_in_order_and_never_pile_up() -> None:
+    taken: list[int] = []
+
+    def numbers() -> Iterator[int]:
+        for i in range(50):
+            taken.append(i)
+            yield i
+
+    for place, made in enumerate(work_ahead(lambda i: i * i, numbers(), jobs=2)):
+        assert made == place**2
+        assert len(taken) <= place + 5
+
+
+def test_a_failure_is_raised_and_the_threads_end() -> None:
+    before = threading.active_count()
+    with pytest.raises(ZeroDivisionError):
+        list(work_ahead(lambda i: 1 // (3 - i), range(100), jobs=2))
+    assert threading.active_count() == before

@@ -1,20 +1,30 @@
+"""Tables of every format, lists in their cells, sparse matrices, damage of Parquet."""
+
 from __future__ import annotations
 
 import gzip
 import os
+import random
 import socket
+from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
+from polars.exceptions import ComputeError, PanicException
 from polars.testing import assert_frame_equal
+from scipy.sparse import csr_array, save_npz
 
-from plant_cli.api.errors import DataError
+from plant_cli.api import DataError
 from plant_cli.data.lines import BadRows
+from plant_cli.data.parquet import panics_as_errors, speaks_of_shortage
 from plant_cli.data.tables import (
     collect,
     join_columns,
+    load_sparse,
     peek_columns,
+    read_list,
     scan_table,
     table_format,
     text_columns,
@@ -220,3 +230,121 @@ def test_batches_are_written_as_one_table_wherever_empty_ones_stand(tmp_path: Pa
     write_text_batches((FRAME[end - size : end] for size, end in zip(sizes, ends, strict=True)), tmp_path / name)
     write_table(FRAME[: ends[-1]], tmp_path / f"whole-{name}")
     assert (tmp_path / name).read_bytes() == (tmp_path / f"whole-{name}").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ('["a", "b c"]', ["a", "b c"]),
+        (" ['a', 'b']\n", ["a", "b"]),
+        ("['a' 'it\\'s'\n 'b']", ["a", "it's", "b"]),
+        ("['a, b' \"c\"]", ["a, b", "c"]),
+        ("[]", []),
+        ("[1, 2]", [1, 2]),
+        ("['a', None]", ["a", None]),
+    ],
+)
+def test_lists_are_read_as_they_are_printed(cell: str, expected: list[object]) -> None:
+    assert read_list(cell) == expected
+
+
+@pytest.mark.parametrize("cell", ["", "a", "[Old] history", "['a'", "{'a': 1}", "[f()]", "[" * 100_000, "['a' 'b'" + "[" * 3000])
+def test_what_is_no_list_is_none(cell: str) -> None:
+    assert read_list(cell) is None
+
+
+MATRIX = csr_array(np.array([[0.0, 1.0], [2.0, 0.0]]))
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    save_npz(tmp_path / "m.npz", MATRIX)
+    return tmp_path / "m.npz"
+
+
+def test_what_scipy_saved_is_read(saved: Path) -> None:
+    assert (load_sparse(saved).toarray() == MATRIX.toarray()).all()
+
+
+def test_every_flipped_byte_gives_a_matrix_or_a_reason(saved: Path) -> None:
+    """Whichever part of the archive is hit: its list, a header, compressed numbers."""
+    content, refused = saved.read_bytes(), 0
+    for place in range(0, len(content), 7):
+        spoilt = bytearray(content)
+        spoilt[place] ^= 0x10
+        saved.write_bytes(spoilt)
+        with suppress(ValueError):
+            load_sparse(saved)
+            continue
+        refused += 1
+    assert refused > 20
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"no archive", b"\x93NUMPY"])
+def test_what_is_no_archive_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "m.npz").write_bytes(content)
+    with pytest.raises(ValueError, match=r"\w"):
+        load_sparse(tmp_path / "m.npz")
+
+
+@pytest.mark.parametrize(("indices", "indptr"), [([0, 2], [0, 1, 2]), ([0, -1], [0, 1, 2]), ([0, 1], [0, 9, 2])])
+def test_places_outside_of_the_matrix_are_refused(tmp_path: Path, indices: list[int], indptr: list[int]) -> None:
+    """Compiled code would read beyond its memory there."""
+    parts = {"data": np.ones(2), "indices": np.array(indices), "indptr": np.array(indptr)}
+    np.savez(tmp_path / "m.npz", format=np.array(b"csr"), shape=np.array([2, 2]), **parts)
+    with pytest.raises(ValueError, match="ind"):
+        load_sparse(tmp_path / "m.npz")
+
+
+PANICS = (371, 921, 1099)  # seeds with which polars 1.x panicked when this was written
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    frame = pl.DataFrame(
+        {
+            "doc_id": [f"d{row}" for row in range(40)],
+            "text": [f"some words here {row % 7}" for row in range(40)],
+            "labels": [["A", "B"][: row % 3] for row in range(40)],
+            "x": [row * 0.5 for row in range(40)],
+            "n": list(range(40)),
+        }
+    )
+    frame.write_parquet(tmp_path / "corpus.parquet")
+    return tmp_path / "corpus.parquet"
+
+
+def spoil(content: bytes, seed: int) -> bytes:
+    drawn, spoilt = random.Random(seed), bytearray(content)
+    for _ in range(drawn.choice((1, 1, 2, 6))):
+        spoilt[drawn.randrange(len(spoilt))] ^= 1 << drawn.randrange(8)
+    return bytes(spoilt)
+
+
+def find_damage(path: Path) -> DataError | None:
+    try:
+        collect(scan_table(path), str(path))
+    except DataError as error:
+        return error
+    return None
+
+
+def test_a_damaged_file_is_told_with_its_name(table: Path) -> None:
+    """Some changes of a byte cannot be seen: pages have no checksum."""
+    whole, told = table.read_bytes(), []
+    for seed in (*PANICS, *range(40)):
+        table.write_bytes(spoil(whole, seed))
+        told.append(find_damage(table))
+    assert all(told[: len(PANICS)])
+    found = [error for error in told if error is not None]
+    assert len(found) > 20
+    assert all(str(table) in error.where and error.exit_code == 4 and "memory" not in str(error) for error in found)
+
+
+def test_a_panic_for_want_of_memory_goes_through_and_another_becomes_an_error() -> None:
+    with pytest.raises(PanicException), panics_as_errors():
+        raise PanicException("memory allocation of 8 bytes failed")
+    with pytest.raises(ComputeError, match="makes no sense: range end index 9"), panics_as_errors():
+        raise PanicException("range end index 9 out of range")
+    assert speaks_of_shortage(PanicException("failed to spawn thread"))
+    assert not speaks_of_shortage(PanicException("capacity overflow"))
