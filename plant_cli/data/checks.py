@@ -49,6 +49,57 @@ def examine(frames: Frames, checks: tuple[Check, ...]) -> list[Finding]:
     return sorted((finding for check in checks for finding in check(frames)), key=lambda finding: LEVELS.index(finding.level))
 
 
+def _documents_that(condition: pl.Expr, *, what: str, expected: str, todo: str, level: Level = "warning") -> Check:
+    """A check that names the documents of each split for which a condition holds; `tidy` has their labels as they are read."""
+
+    def check(frames: Frames) -> Iterator[Finding]:
+        for split, frame in frames.items():
+            ids = frame.with_columns(tidy=tidy(frame)["labels"]).filter(condition)["doc_id"]
+            if len(ids):
+                where = f"{split}: " + show_some([f"'{doc_id}'" for doc_id in ids.head(_SHOWN + 1)], len(ids))
+                yield Finding(what=what, where=where, count=len(ids), expected=expected, todo=todo, level=level)
+
+    return check
+
+
+find_empty_texts = _documents_that(
+    pl.col("same").is_null(),
+    what="documents have an empty text",
+    expected="some text in each document",
+    todo="remove these documents, or name the right column with --text-column",
+    level="fatal",
+)
+find_unlabelled = _documents_that(
+    pl.col("tidy").list.len() == 0,
+    what="documents have no label; they are kept",
+    expected="at least one label for each document",
+    todo="nothing, if that is what they are; else mend their labels",
+)
+find_repeated_texts = _documents_that(
+    pl.col("same").is_duplicated() & pl.col("same").is_not_null(),
+    what="documents have a text that occurs twice in their split",
+    expected="each text once",
+    todo="drop the repetitions, or join their labels",
+)
+find_untidy_labels = _documents_that(
+    pl.col("labels") != pl.col("tidy"),
+    what="documents have labels with blanks around them, repeated or empty; they are put right on reading",
+    expected="each label once, without blanks around it",
+    todo="nothing; `plant data convert` writes them put right",
+    level="note",
+)
+_DECODED = "text that was read in its own encoding"
+_DECODE = "make the corpus again from its source, decoding it as what it is"
+find_replaced = _documents_that(pl.col("replaced"), what="documents hold replacement characters (U+FFFD)", expected=_DECODED, todo=_DECODE)
+find_control_characters = _documents_that(pl.col("control"), what="documents hold control characters", expected=_DECODED, todo=_DECODE)
+find_short_texts = _documents_that(
+    pl.col("inner_characters").is_between(1, SHORT - 1),
+    what=f"documents have fewer than {SHORT} characters",
+    expected="texts from which a person could tell the labels",
+    todo="check that --text-column names the whole text",
+)
+
+
 def find_empty_train(frames: Frames) -> Iterator[Finding]:
     """No training documents, or none with a label."""
     train = frames.get("train", pl.DataFrame({"labels": []}, schema={"labels": pl.List(pl.String)}))
@@ -82,31 +133,6 @@ def find_repeated_ids(frames: Frames) -> Iterator[Finding]:
         )
 
 
-def find_empty_texts(frames: Frames) -> Iterator[Finding]:
-    """Documents with nothing but blanks."""
-    for name, frame in frames.items():
-        yield from _documents(
-            name,
-            frame.filter(pl.col("same").is_null()),
-            what="documents have an empty text",
-            expected="some text in each document",
-            todo="remove these documents, or name the right column with --text-column",
-            level="fatal",
-        )
-
-
-def find_unlabelled(frames: Frames) -> Iterator[Finding]:
-    """Documents without labels: kept, and counted."""
-    for name, frame in frames.items():
-        yield from _documents(
-            name,
-            tidy(frame).filter(pl.col("labels").list.len() == 0),
-            what="documents have no label; they are kept",
-            expected="at least one label for each document",
-            todo="nothing, if that is what they are; else mend their labels",
-        )
-
-
 def find_leaks(frames: Frames) -> Iterator[Finding]:
     """The same text, to the letter, in two splits."""
     yield from _leak(_shared(frames, "same"), "documents have a text that another split holds too")
@@ -116,31 +142,6 @@ def find_near_leaks(frames: Frames) -> Iterator[Finding]:
     """The same text in two splits but for case, punctuation and blanks."""
     near = _shared(frames, "alike").join(_shared(frames, "same"), on=["doc_id", "split"], how="anti", maintain_order="left")
     yield from _leak(near, "documents have a text that another split holds too, but for case, blanks and punctuation")
-
-
-def find_repeated_texts(frames: Frames) -> Iterator[Finding]:
-    """The same text twice in a split."""
-    for name, frame in frames.items():
-        yield from _documents(
-            name,
-            frame.filter(pl.col("same").is_duplicated() & pl.col("same").is_not_null()),
-            what="documents have a text that occurs twice in their split",
-            expected="each text once",
-            todo="drop the repetitions, or join their labels",
-        )
-
-
-def find_untidy_labels(frames: Frames) -> Iterator[Finding]:
-    """Labels that are trimmed or dropped on reading: blanks around them, repeated in a document, or empty."""
-    for name, frame in frames.items():
-        yield from _documents(
-            name,
-            frame.filter(pl.col("labels") != tidy(frame)["labels"]),
-            what="documents have labels with blanks around them, repeated or empty; they are put right on reading",
-            expected="each label once, without blanks around it",
-            todo="nothing; `plant data convert` writes them put right",
-            level="note",
-        )
 
 
 def find_twin_labels(frames: Frames) -> Iterator[Finding]:
@@ -158,32 +159,6 @@ def find_twin_labels(frames: Frames) -> Iterator[Finding]:
         )
 
 
-def find_odd_characters(frames: Frames) -> Iterator[Finding]:
-    """Traces of a wrong encoding: replacement characters and control characters."""
-    kinds = {"replaced": "replacement characters (U+FFFD)", "control": "control characters"}
-    for name, frame in frames.items():
-        for column, kind in kinds.items():
-            yield from _documents(
-                name,
-                frame.filter(column),
-                what=f"documents hold {kind}",
-                expected="text that was read in its own encoding",
-                todo="make the corpus again from its source, decoding it as what it is",
-            )
-
-
-def find_short_texts(frames: Frames) -> Iterator[Finding]:
-    """Texts too short to be documents."""
-    for name, frame in frames.items():
-        yield from _documents(
-            name,
-            frame.filter(pl.col("inner_characters").is_between(1, SHORT - 1)),
-            what=f"documents have fewer than {SHORT} characters",
-            expected="texts from which a person could tell the labels",
-            todo="check that --text-column names the whole text",
-        )
-
-
 REQUIRED: tuple[Check, ...] = (find_repeated_ids, find_empty_texts, find_empty_train, find_unlabelled, find_leaks)
 """Run before every experiment."""
 
@@ -193,16 +168,11 @@ THOROUGH: tuple[Check, ...] = (
     find_repeated_texts,
     find_untidy_labels,
     find_twin_labels,
-    find_odd_characters,
+    find_replaced,
+    find_control_characters,
     find_short_texts,
 )
 """Run by `plant data check`."""
-
-
-def _documents(split: str, found: pl.DataFrame, *, what: str, expected: str, todo: str, level: Level = "warning") -> Iterator[Finding]:
-    if found.height:
-        ids = show_some([f"'{doc_id}'" for doc_id in found["doc_id"].head(_SHOWN + 1)], found.height)
-        yield Finding(what=what, where=f"{split}: {ids}", count=found.height, expected=expected, todo=todo, level=level)
 
 
 def _shared(frames: Frames, key: str) -> pl.DataFrame:

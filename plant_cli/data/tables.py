@@ -163,18 +163,13 @@ def collect(frame: pl.LazyFrame, where: str) -> pl.DataFrame:
         with panics_as_errors():
             return frame.collect()
     except PolarsError as error:
-        raise _damaged(error, where) from error
+        what, todo = f"the table cannot be read: {first_line(error)}", "make the file again"
+        raise DataError(what, where=where, expected="a complete, undamaged table", todo=todo) from error
 
 
 def count_rows(frame: pl.LazyFrame, where: str) -> int:
     """How many rows a lazy frame has, without holding them."""
     return int(collect(frame.select(pl.len()), where).item())
-
-
-def _damaged(error: PolarsError, where: str) -> DataError:
-    return DataError(
-        f"the table cannot be read: {first_line(error)}", where=where, expected="a complete, undamaged table", todo="make the file again"
-    )
 
 
 def whole_numbers(column: str) -> pl.Expr:
