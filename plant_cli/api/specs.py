@@ -247,7 +247,7 @@ class Kind:
 
     Args:
         name: the singular, as messages and `choice(...)` write it.
-        plural: as the hook `plant_register_<plural>` and the module of checks `plant_cli.testing.<plural>` are called.
+        plural: as in the hook `plant_register_<plural>`.
         spec: the class of its specs.
         summary: what these components are, in one sentence.
     """
@@ -264,8 +264,8 @@ class Kind:
 
     @property
     def checks(self) -> str:
-        """The module that holds the conformance checks of this kind, as `CHECKS`."""
-        return f"plant_cli.testing.{self.plural}"
+        """The module that puts the conformance checks of this kind on their list."""
+        return f"plant_cli.testing.{self.name}_checks"
 
 
 TABLE = (

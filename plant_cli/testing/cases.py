@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from plant_cli.api import PluginError, Spec, near_names
 from plant_cli.api.specs import KINDS, Kind
 from plant_cli.registry import Registry, installed
-from plant_cli.testing import specs
+from plant_cli.testing.checklist import checks_of
 
 Check = Callable[[Any], None]
 
@@ -64,10 +63,4 @@ def find_cases(plugin: str | None = None, registry: Registry | None = None) -> l
 
 def component_cases(plugin: str, kind: Kind, spec: Spec) -> list[Case]:
     """The cases of one component: the checks of every spec, then those of its kind."""
-    return [Case(plugin=plugin, kind=kind.name, spec=spec, check=check) for check in (*specs.CHECKS, *checks_of(kind))]
-
-
-def checks_of(kind: Kind) -> Sequence[Check]:
-    """The checks of one kind, `CHECKS` of its module; the module is imported when they are asked for."""
-    checks: Sequence[Check] = import_module(kind.checks).CHECKS
-    return checks
+    return [Case(plugin=plugin, kind=kind.name, spec=spec, check=check) for check in (*checks_of(Spec), *checks_of(kind.spec))]

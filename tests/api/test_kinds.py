@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-
 import pytest
 
 from plant_cli.api import BackboneSpec, Spec, StageSpec
 from plant_cli.api.hooks import HOOK_SPECS, HOOKS
 from plant_cli.api.specs import KINDS, TABLE, kind_of
+from plant_cli.testing.checklist import checks_of
 
 
 def test_names_hooks_and_classes_are_unique() -> None:
@@ -20,7 +19,7 @@ def test_every_kind_has_a_hook_and_checks() -> None:
     assert list(HOOKS) == [kind.hook for kind in TABLE]
     for kind in TABLE:
         assert getattr(HOOK_SPECS, kind.hook).__doc__ == kind.summary
-        assert len(importlib.import_module(kind.checks).CHECKS) > 0
+        assert len(checks_of(kind.spec)) > 0
 
 
 def test_a_spec_belongs_to_its_kind() -> None:

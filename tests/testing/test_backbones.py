@@ -10,7 +10,7 @@ import numpy as np
 from torch import nn
 
 from plant_cli.api import BackboneSpec, TokenBatch
-from plant_cli.testing import backbones
+from plant_cli.testing import backbone_checks as backbones
 
 
 class Letters:

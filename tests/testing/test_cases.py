@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from plant_cli.api import LossSpec
+from plant_cli.api import LossSpec, Spec
 from plant_cli.api.specs import KINDS
-from plant_cli.testing import cases, losses
+from plant_cli.testing import cases
+from plant_cli.testing.checklist import checks_of
 
 
 def test_a_component_gets_the_checks_of_all_and_of_its_kind() -> None:
@@ -15,10 +16,11 @@ def test_a_component_gets_the_checks_of_all_and_of_its_kind() -> None:
     names = [str(case) for case in found]
     assert "rose-loss-thorn-name_is_kebab_case" in names
     assert "rose-loss-thorn-order_does_not_matter" in names
-    assert len(names) == len(set(names)) == len(cases.specs.CHECKS) + len(losses.CHECKS)
+    assert len(names) == len(set(names)) == len(checks_of(Spec)) + len(checks_of(LossSpec))
 
 
 def test_one_plugin_or_all() -> None:
+<<<<<<< HEAD
     losses = {str(case) for case in cases.find_cases("losses")}
     assert losses
     assert losses < {str(case) for case in cases.find_cases()}
@@ -27,3 +29,13 @@ def test_one_plugin_or_all() -> None:
 def test_an_unknown_plugin_offers_near_names() -> None:
     with pytest.raises(cases.UnusablePlugin, match="did you mean 'losses'"):
         cases.find_cases("loses")
+=======
+    some = {str(case) for case in cases.find_cases("signals")}
+    assert some
+    assert some < {str(case) for case in cases.find_cases()}
+
+
+def test_an_unknown_plugin_offers_near_names() -> None:
+    with pytest.raises(cases.UnusablePlugin, match="did you mean 'signals'"):
+        cases.find_cases("signal")
+>>>>>>> e304f73 (Conformance checks are one list, applied by kind)

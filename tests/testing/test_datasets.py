@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from plant_cli.api import Dataset, DatasetSpec, Pieces
-from plant_cli.testing import datasets
+from plant_cli.testing import dataset_checks as datasets
 
 
 def _dataset(**changes: Any) -> DatasetSpec:

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from plant_cli.api import DecoderShape, DecoderSpec, GroupedReading, Reading
-from plant_cli.testing import decoders
+from plant_cli.testing import decoder_checks as decoders
+from plant_cli.testing.checklist import checks_of
 
 
 class Averaging(nn.Module):
@@ -118,7 +119,7 @@ def _decoder(fault: str = "") -> DecoderSpec:
 
 
 def test_decoders(stopped: Callable[[Any, Any, str], None]) -> None:
-    for check in decoders.CHECKS:
+    for check in checks_of(DecoderSpec):
         if check not in OPTIONAL:
             check(_decoder())
     decoders.planted_tables_score_by_their_prototypes(_decoder("planted"))

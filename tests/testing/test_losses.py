@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from plant_cli.api import LossSpec
-from plant_cli.testing import losses
+from plant_cli.testing import loss_checks as losses
+from plant_cli.testing.checklist import checks_of
 
 
 class Squares:
@@ -65,7 +66,7 @@ def _loss(kind: Any, stage: Any = "label") -> LossSpec:
 
 
 def test_label_losses(stopped: Callable[[Any, Any, str], None]) -> None:
-    for check in losses.CHECKS:
+    for check in checks_of(LossSpec):
         if check is not losses.lists_without_order_have_a_finite_loss:
             check(_loss(Squares))
     stopped(losses.is_a_differentiable_scalar, _loss(Overflowing), "inf")

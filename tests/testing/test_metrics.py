@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from plant_cli.api import MetricSpec, MetricValue
-from plant_cli.testing import metrics
+from plant_cli.testing import metric_checks as metrics
+from plant_cli.testing.checklist import checks_of
 
 
 def _precision(
@@ -27,7 +28,7 @@ def _precision(
 
 
 def test_metrics(stopped: Callable[[Any, Any, str], None]) -> None:
-    for check in metrics.CHECKS:
+    for check in checks_of(MetricSpec):
         check(_precision())
     stopped(metrics.values_are_fractions, _precision(100.0), "outside")
     stopped(metrics.values_are_fractions, _precision(name=""), "no name")

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from plant_cli.api import Documents, FittedScorer, NoOptions, Reason, ScorerInput, ScorerSpec
-from plant_cli.testing import scorers
+from plant_cli.testing import scorer_checks as scorers
+from plant_cli.testing.checklist import checks_of
 
 
 class Lengths:
@@ -50,7 +51,7 @@ def _scorer(fault: str = "") -> ScorerSpec:
 
 
 def test_scorers(stopped: Callable[[Any, Any, str], None]) -> None:
-    for check in scorers.CHECKS:
+    for check in checks_of(ScorerSpec):
         check(_scorer())
     stopped(scorers.scores_are_top_lists, _scorer("shape"), "not documents x labels")
     stopped(scorers.scores_are_top_lists, _scorer("infinite"), "not finite")

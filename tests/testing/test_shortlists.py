@@ -11,7 +11,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from plant_cli.api import ShortlistInput, ShortlistSpec
-from plant_cli.testing import shortlists
+from plant_cli.testing import shortlist_checks as shortlists
+from plant_cli.testing.checklist import checks_of
 
 
 class FirstWords:
@@ -38,7 +39,7 @@ def _shortlist(fault: str = "", most: int | None = None) -> ShortlistSpec:
 
 
 def test_shortlists(stopped: Callable[[Any, Any, str], None]) -> None:
-    for check in shortlists.CHECKS:
+    for check in checks_of(ShortlistSpec):
         check(_shortlist())
     stopped(shortlists.labels_are_distinct_and_of_the_index, _shortlist(most=1), "at most 1 were foretold")
     stopped(shortlists.labels_are_distinct_and_of_the_index, _shortlist("twice"), "proposed twice")

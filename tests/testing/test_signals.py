@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from plant_cli.api import SignalSpec
-from plant_cli.testing import signals
+from plant_cli.testing import signal_checks as signals
+from plant_cli.testing.checklist import checks_of
 
 
 def _signal(score: Any, *, quasi_convex: bool = False) -> SignalSpec:
@@ -21,7 +22,7 @@ def _together(counts: Any, options: Any) -> Any:
 
 
 def test_signals(stopped: Callable[[Any, Any, str], None]) -> None:
-    for check in signals.CHECKS:
+    for check in checks_of(SignalSpec):
         check(_signal(_together))
     stopped(signals.values_are_float64_numbers, _signal(lambda c, o: _together(c, o).astype(np.float32)), "float32")
     stopped(signals.values_are_float64_numbers, _signal(lambda c, o: _together(c, o) * np.nan), "NaN")

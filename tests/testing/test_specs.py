@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from plant_cli.api import Options, Spec, StageSpec, option
-from plant_cli.testing import specs
+from plant_cli.testing import checklist as specs
+from plant_cli.testing.checklist import checks_of
 
 
 class Silent(Options):
@@ -25,7 +26,7 @@ class Required(Options):
 
 def test_what_every_component_owes(stopped: Callable[[Any, Any, str], None]) -> None:
     good = Spec(name="deep-hole", summary="A hole.", options=Required)
-    for check in specs.CHECKS:
+    for check in checks_of(Spec):
         check(good)
     stopped(specs.name_is_kebab_case, Spec(name="Deep_hole", summary="A hole."), "kebab-case")
     stopped(specs.summary_is_one_sentence, Spec(name="hole", summary="a hole"), "full stop")

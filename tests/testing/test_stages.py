@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from plant_cli.api import Options, Result, StageSpec, option
-from plant_cli.testing import stages
+from plant_cli.testing import stage_checks as stages
+from plant_cli.testing.checklist import checks_of
 
 
 def _run(context: Any, options: Any) -> Result:
@@ -17,7 +18,7 @@ def _run(context: Any, options: Any) -> Result:
 
 def test_stages(stopped: Callable[[Any, Any, str], None]) -> None:
     good = StageSpec(name="dig", summary="Dig.", run=_run, examples=("plant dig --depth 3",), sections=("data",))
-    for check in stages.CHECKS[:-1]:
+    for check in checks_of(StageSpec)[:-1]:
         check(good)
     stopped(stages.name_fits_a_command, StageSpec(name="dig deep", summary="Dig.", run=_run), "2 words")
     stopped(stages.examples_run_it, StageSpec(name="dig", summary="Dig.", run=_run, examples=("plant mig",)), "something else")

@@ -12,11 +12,12 @@ from plant_awd_lstm import AwdLstmOptions, PretrainLmOptions, plant_register_bac
 from plant_awd_lstm.language_model import fit_vocabulary
 from plant_awd_lstm.lstm_backbone import load
 
-from plant_cli.api import ComponentError, MachineSection
-from plant_cli.testing import backbones
+from plant_cli.api import BackboneSpec, ComponentError, MachineSection
+from plant_cli.testing import backbone_checks as backbones
+from plant_cli.testing.checklist import checks_of
 
 
-@pytest.mark.parametrize("check", backbones.CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", checks_of(BackboneSpec), ids=lambda check: check.__name__)
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_it_is_a_backbone(check: Callable[[Any], None], direction: str, language_model: Callable[..., Path]) -> None:
     """By default it has no language model, and the published checks are passed over."""

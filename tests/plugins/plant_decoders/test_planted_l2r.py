@@ -17,7 +17,7 @@ from torch import Tensor
 
 from plant_cli.api import ArtefactError, ComponentError, DecoderShape, Reading, TrainingError
 from plant_cli.network.tensors import read_tensors, write_tensors
-from plant_cli.testing import decoders
+from plant_cli.testing import decoder_checks as decoders
 
 HIDDEN, LABELS, WORDS, LENGTHS = 6, 5, 11, (13, 7, 1, 4)
 RELEVANCE = csr_array(random_array((LABELS, WORDS), density=0.4, random_state=0, dtype="float32"))

@@ -14,7 +14,7 @@ from plant_scorers.vectors import Vectoriser
 
 from plant_cli.api import ComponentError, Reason
 from plant_cli.scoring.sparse_scores import cut_folds
-from plant_cli.testing.scorers import TEXTS, TRAIN, read_sample, sample_input
+from plant_cli.testing.scorer_checks import TEXTS, TRAIN, read_sample, sample_input
 
 
 def weights(**options: object) -> np.ndarray:

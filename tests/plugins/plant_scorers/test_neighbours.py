@@ -6,7 +6,7 @@ import numpy as np
 from plant_scorers import NeighboursOptions
 from plant_scorers.neighbours import NeighbourScorer, fit
 
-from plant_cli.testing.scorers import TRAIN, read_sample, sample_input
+from plant_cli.testing.scorer_checks import TRAIN, read_sample, sample_input
 
 
 def test_a_training_document_is_its_own_nearest_neighbour_and_not_when_left_out() -> None:

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from plant_scorers import LinearOptions, plant_register_scorers
 
-from plant_cli.testing import scorers
+from plant_cli.api import ScorerSpec
+from plant_cli.testing import scorer_checks as scorers
+from plant_cli.testing.checklist import checks_of
 
 SPECS = {spec.name: spec for spec in plant_register_scorers()}
 
@@ -25,7 +27,7 @@ def test_four_scorers_by_name() -> None:
 @pytest.mark.parametrize("name", list(SPECS))
 def test_each_passes_the_published_checks(name: str) -> None:
     spec = SPECS[name]
-    for check in scorers.CHECKS:
+    for check in checks_of(ScorerSpec):
         check(spec)
 
     def forget(options: Any, tensors: Mapping[str, Any]) -> Any:

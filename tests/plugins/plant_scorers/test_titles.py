@@ -10,7 +10,7 @@ from plant_scorers import TitlesOptions
 from plant_scorers.titles import TitleScorer, fit
 
 from plant_cli.api import Reason
-from plant_cli.testing.scorers import TITLES, TRAIN, read_sample, sample_input
+from plant_cli.testing.scorer_checks import TITLES, TRAIN, read_sample, sample_input
 
 
 def test_views_are_those_of_the_options() -> None:

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import Reason
 from plant_cli.scoring.lexical import cut_word
-from plant_cli.testing.scorers import TEXTS, TRAIN, read_sample
+from plant_cli.testing.scorer_checks import TEXTS, TRAIN, read_sample
 
 
 @pytest.mark.parametrize("pieces", [False, True])

@@ -10,7 +10,7 @@ import pytest
 from plant_scorers import WordsOptions
 from plant_scorers.word_relevance import WordScorer, fit, positive_information
 
-from plant_cli.testing.scorers import TEXTS, TRAIN, read_sample, sample_input
+from plant_cli.testing.scorer_checks import TEXTS, TRAIN, read_sample, sample_input
 
 
 def test_information_counts_where_a_word_is_more_frequent_with_the_label() -> None:

@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from plant_cli.api import Reason, ScorerSpec, SilentReporter
-from plant_cli.testing.specs import default_options
+from plant_cli.testing.checklist import check, default_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,6 +60,7 @@ def read_sample(texts: Sequence[str]) -> Documents:
     return Documents(vocabulary=tuple(places), numbers=numbers, ends=np.cumsum([0, *map(len, spelt)]).astype(np.int64))
 
 
+@check(ScorerSpec)
 def scores_are_top_lists(spec: ScorerSpec) -> None:
     """Each view is csr [B, L] of finite float32 with rising columns; also for an empty text."""
     import numpy as np
@@ -72,6 +73,7 @@ def scores_are_top_lists(spec: ScorerSpec) -> None:
             assert bool((np.diff(view.indices[first:last]) > 0).all()), "the labels of a document do not rise"
 
 
+@check(ScorerSpec)
 def lists_stay_short(spec: ScorerSpec) -> None:
     """At most 200 labels of a document are listed where there are more."""
     for view in spec.fit(default_options(spec), sample_input(copies=60)).scorer.score(read_sample(TEXTS)):
@@ -79,6 +81,7 @@ def lists_stay_short(spec: ScorerSpec) -> None:
         assert longest <= KEPT, f"{longest} labels are listed for a document"
 
 
+@check(ScorerSpec)
 def documents_stand_alone(spec: ScorerSpec) -> None:
     """What is said of a document does not depend on its neighbours, nor on words that only they have."""
     together = _score(spec, read_sample(TEXTS))
@@ -87,6 +90,7 @@ def documents_stand_alone(spec: ScorerSpec) -> None:
             _require_close(alone.toarray()[0], all_of_them[[row]].toarray()[0], f"other scores for {text!r} alone than beside others")
 
 
+@check(ScorerSpec)
 def what_was_learned_is_arrays(spec: ScorerSpec) -> None:
     """A scorer made again from its tensors says the same; they are numbers, as a file of safetensors holds them."""
     import numpy as np
@@ -103,6 +107,7 @@ def what_was_learned_is_arrays(spec: ScorerSpec) -> None:
         _require_close(one.toarray(), other.toarray(), "other scores after loading")
 
 
+@check(ScorerSpec)
 def left_out_scores_have_the_same_form(spec: ScorerSpec) -> None:
     """Left-out scores, where a scorer has them, are one list for each wanted document, by the same views."""
     fitted, given = _fit(spec), sample_input()
@@ -114,6 +119,7 @@ def left_out_scores_have_the_same_form(spec: ScorerSpec) -> None:
         assert view.shape == (len(given.rows), len(TITLES)), f"left-out scores are {view.shape}"
 
 
+@check(ScorerSpec)
 def reasons_are_one_for_each_label(spec: ScorerSpec) -> None:
     """`explain` gives one reason for each label, without text where it has none, and names words of the document only."""
     for text in TEXTS:
@@ -123,6 +129,7 @@ def reasons_are_one_for_each_label(spec: ScorerSpec) -> None:
         assert all(set(reason.words) <= set(text.split()) for reason in found), "a reason names words that the document does not have"
 
 
+@check(ScorerSpec)
 def reasons_stand_alone(spec: ScorerSpec) -> None:
     """`explain` says the same of a document, whatever others it was read with."""
     import numpy as np
@@ -134,6 +141,7 @@ def reasons_stand_alone(spec: ScorerSpec) -> None:
         assert alone == beside, f"other reasons for {text!r} alone than beside others"
 
 
+@check(ScorerSpec)
 def memory_is_foretold(spec: ScorerSpec) -> None:
     """`memory`, where a scorer has it, is a number of bytes for any number of documents."""
     for documents in (1, 1000, 1_000_000):
@@ -155,15 +163,3 @@ def _require_close(found: npt.NDArray[Any], expected: npt.NDArray[np.float32], m
     import numpy as np
 
     assert np.allclose(found, expected, atol=1e-6), message
-
-
-CHECKS = (
-    scores_are_top_lists,
-    lists_stay_short,
-    documents_stand_alone,
-    what_was_learned_is_arrays,
-    left_out_scores_have_the_same_form,
-    reasons_are_one_for_each_label,
-    reasons_stand_alone,
-    memory_is_foretold,
-)

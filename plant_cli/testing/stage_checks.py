@@ -10,22 +10,26 @@ from collections import Counter
 from plant_cli.api import StageSpec
 from plant_cli.api.functions import Named
 from plant_cli.api.options import SHARED_SECTIONS
+from plant_cli.testing.checklist import check
 
 TERMINAL = ("typer", "rich")
 
 
+@check(StageSpec)
 def name_fits_a_command(spec: StageSpec) -> None:
     """One word; an action may have two. A stage with a folder has one, for its folder's name."""
     words = spec.name.split(" ")
     assert len(words) <= (1 if spec.writes else 2), f"'{spec.name}' has {len(words)} words"
 
 
+@check(StageSpec)
 def sections_exist(spec: StageSpec) -> None:
     """The shared sections are those of a recipe, each named once."""
     assert len(set(spec.sections)) == len(spec.sections), f"'{spec.name}' names a section twice"
     assert set(spec.sections) <= set(SHARED_SECTIONS), f"'{spec.name}' names unknown sections"
 
 
+@check(StageSpec)
 def short_flags_are_unambiguous(spec: StageSpec) -> None:
     """No two options share a one-letter flag. Of two equal long flags the stage's own wins over that of a shared section."""
     models = [spec.options, *(SHARED_SECTIONS[name] for name in spec.sections)]
@@ -35,18 +39,21 @@ def short_flags_are_unambiguous(spec: StageSpec) -> None:
     assert not twice, f"flags of '{spec.name}' given to two options: {', '.join(twice)}"
 
 
+@check(StageSpec)
 def examples_run_it(spec: StageSpec) -> None:
     """An example is a whole command line of this stage."""
     wrong = [example for example in spec.examples if not example.startswith(f"plant {spec.name}")]
     assert not wrong, f"examples of '{spec.name}' that run something else: {wrong}"
 
 
+@check(StageSpec)
 def run_takes_context_and_options(spec: StageSpec) -> None:
     """`run(context, options)` can be called from Python."""
     run = spec.run.load() if isinstance(spec.run, Named) else spec.run
     inspect.signature(run).bind("context", "options")
 
 
+@check(StageSpec)
 def needs_no_terminal(spec: StageSpec) -> None:
     """The module that holds `run` is imported without Typer or rich."""
     module = spec.run.module if isinstance(spec.run, Named) else spec.run.__module__
@@ -54,13 +61,3 @@ def needs_no_terminal(spec: StageSpec) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{module} cannot be imported by itself: {done.stderr.strip().splitlines()[-1]}"
     assert not done.stdout.split(), f"{module} imports {done.stdout.strip()}"
-
-
-CHECKS = (
-    name_fits_a_command,
-    sections_exist,
-    short_flags_are_unambiguous,
-    examples_run_it,
-    run_takes_context_and_options,
-    needs_no_terminal,
-)

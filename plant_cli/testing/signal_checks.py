@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from plant_cli.api import Counts, SignalSpec
-from plant_cli.testing.specs import default_options
+from plant_cli.testing.checklist import check, default_options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,6 +36,7 @@ def sample_counts() -> Counts:
     )
 
 
+@check(SignalSpec)
 def values_are_float64_numbers(spec: SignalSpec) -> None:
     """One float64 for each pair; finite, or −inf where label and word never co-occur."""
     import numpy as np
@@ -49,6 +50,7 @@ def values_are_float64_numbers(spec: SignalSpec) -> None:
     assert np.isfinite(values[counts.docs_with_both > 0]).all(), "a value is -inf though label and word co-occur"
 
 
+@check(SignalSpec)
 def same_counts_give_same_values(spec: SignalSpec) -> None:
     """Nothing is kept between calls, and the counts are not changed."""
     import numpy as np
@@ -59,6 +61,7 @@ def same_counts_give_same_values(spec: SignalSpec) -> None:
         assert np.array_equal(getattr(counts, field.name), getattr(untouched, field.name)), f"{field.name} was changed"
 
 
+@check(SignalSpec)
 def pairs_stand_alone(spec: SignalSpec) -> None:
     """A pair's value does not depend on which other pairs are asked for: blocks and flat lists of pairs give the same."""
     import numpy as np
@@ -75,6 +78,7 @@ def pairs_stand_alone(spec: SignalSpec) -> None:
     assert np.allclose(_score(spec, flat), _score(spec, counts)[rows, columns], rtol=1e-12), "a block and a list of pairs differ"
 
 
+@check(SignalSpec)
 def values_fall_then_rise_where_declared(spec: SignalSpec) -> None:
     """With `quasi_convex`, the values of one label and one number of documents with both have no peak along the documents of the word."""
     import numpy as np
@@ -98,6 +102,3 @@ def _score(spec: SignalSpec, counts: Counts) -> npt.NDArray[np.float64]:
     if not spec.needs_pairs:
         counts = replace(counts, pairs=None)
     return spec.score(counts, default_options(spec))
-
-
-CHECKS = (values_are_float64_numbers, same_counts_give_same_values, pairs_stand_alone, values_fall_then_rise_where_declared)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plant_cli.api import LossSpec
-from plant_cli.testing.specs import default_options
+from plant_cli.testing.checklist import check, default_options
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
+@check(LossSpec)
 def is_a_differentiable_scalar(spec: LossSpec) -> None:
     """Value and gradient are finite, for ordinary and for extreme scores."""
     import torch
@@ -27,6 +28,7 @@ def is_a_differentiable_scalar(spec: LossSpec) -> None:
         assert bool(gradient.isfinite().all()), f"the gradient is not finite for scores times {scale:g}"
 
 
+@check(LossSpec)
 def order_does_not_matter(spec: LossSpec) -> None:
     """Items of a list, or documents of a batch, may come in any order."""
     import torch
@@ -36,6 +38,7 @@ def order_does_not_matter(spec: LossSpec) -> None:
     torch.testing.assert_close(loss(*mixed), loss(*inputs), rtol=1e-5, atol=1e-6)
 
 
+@check(LossSpec)
 def it_is_a_mean(spec: LossSpec) -> None:
     """Of documents of a batch, or of lists: the same ones twice lose as much as once."""
     import torch
@@ -47,6 +50,7 @@ def it_is_a_mean(spec: LossSpec) -> None:
     torch.testing.assert_close(loss(*twice), loss(*inputs), rtol=1e-5, atol=1e-6, msg="the same items twice have another loss than once")
 
 
+@check(LossSpec)
 def better_scores_lose_less(spec: LossSpec) -> None:
     """Scores that agree with the truth have a smaller loss than scores that contradict it."""
     loss, (_, truth, *rest) = _sample(spec)
@@ -54,6 +58,7 @@ def better_scores_lose_less(spec: LossSpec) -> None:
     assert loss(right, truth, *rest).item() < loss(-right, truth, *rest).item(), "contradicting scores do not lose more"
 
 
+@check(LossSpec)
 def lists_without_order_have_a_finite_loss(spec: LossSpec) -> None:
     """Rank losses skip lists of one item and lists without any relevance."""
     import torch
@@ -69,6 +74,7 @@ def lists_without_order_have_a_finite_loss(spec: LossSpec) -> None:
     assert bool(scores.grad.isfinite().all()), "the gradient is not finite"
 
 
+@check(LossSpec)
 def unselected_pairs_get_no_gradient(spec: LossSpec) -> None:
     """Label losses read the selected pairs only, and always select the positives."""
     import torch
@@ -114,13 +120,3 @@ def _mix(spec: LossSpec, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     scores, relevance, _ = inputs
     order = torch.tensor([11, 6, 8, 5, 10, 7, 9, 3, 1, 4, 0, 2])  # the second list first, both mixed
     return scores[order], relevance[order], torch.tensor([0, 7, 12])
-
-
-CHECKS = (
-    is_a_differentiable_scalar,
-    order_does_not_matter,
-    it_is_a_mean,
-    better_scores_lose_less,
-    lists_without_order_have_a_finite_loss,
-    unselected_pairs_get_no_gradient,
-)

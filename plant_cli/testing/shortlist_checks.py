@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plant_cli.api import ShortlistSpec
-from plant_cli.testing.specs import default_options
+from plant_cli.testing.checklist import check, default_options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,6 +38,7 @@ def sample_input() -> ShortlistInput:
     )
 
 
+@check(ShortlistSpec)
 def labels_are_distinct_and_of_the_index(spec: ShortlistSpec) -> None:
     """For each document an int64 array of label indices, each once, no more than `most` says; also for a text without any known word."""
     import numpy as np
@@ -52,6 +53,7 @@ def labels_are_distinct_and_of_the_index(spec: ShortlistSpec) -> None:
         assert not len(labels) or (labels.min() >= 0 and labels.max() < LABELS), f"a label outside the index for {text!r}"
 
 
+@check(ShortlistSpec)
 def documents_stand_alone(spec: ShortlistSpec) -> None:
     """What is proposed for a document does not depend on its neighbours."""
     together = _propose(spec, range(len(TEXTS)))
@@ -60,6 +62,7 @@ def documents_stand_alone(spec: ShortlistSpec) -> None:
         assert sorted(alone) == sorted(together[row]), f"other labels for {TEXTS[row]!r} alone than beside others"
 
 
+@check(ShortlistSpec)
 def input_is_left_as_it_was(spec: ShortlistSpec) -> None:
     """The counts are read, not changed: others read them too."""
     counts, untouched = _counts(range(len(TEXTS))), _counts(range(len(TEXTS)))
@@ -76,6 +79,3 @@ def _counts(rows: range | list[int]) -> csr_array:
     from scipy.sparse import csr_array
 
     return csr_array(np.array([[float(TEXTS[row].split().count(word)) for word in WORDS] for row in rows]))
-
-
-CHECKS = (labels_are_distinct_and_of_the_index, documents_stand_alone, input_is_left_as_it_was)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from plant_cli.api import SPLITS, ComponentError, DataError, DataSection, Dataset, DatasetSpec, ResourceError
-from plant_cli.testing.specs import default_options
+from plant_cli.testing.checklist import check, default_options
 
 EXAMPLE = (
     ("train", "fever and cough", ["A", "B"]),
@@ -23,6 +23,7 @@ EXAMPLE = (
 )
 
 
+@check(DatasetSpec)
 def train_has_documents(spec: DatasetSpec) -> None:
     """There is a train split, and it is not empty."""
     splits = _loaded(spec).splits
@@ -30,6 +31,7 @@ def train_has_documents(spec: DatasetSpec) -> None:
     assert splits["train"].collect().height > 0, "train is empty"
 
 
+@check(DatasetSpec)
 def columns_have_their_types(spec: DatasetSpec) -> None:
     """`doc_id: str, text: str, labels: list[str]`, without nulls in id and text."""
     import polars as pl
@@ -42,12 +44,14 @@ def columns_have_their_types(spec: DatasetSpec) -> None:
         assert nulls.row(0) == (0, 0), f"split {name} has documents without id or text"
 
 
+@check(DatasetSpec)
 def ids_are_unique(spec: DatasetSpec) -> None:
     """No id occurs twice, in one split or in two."""
     ids = [i for frame in _loaded(spec).splits.values() for i in frame.select("doc_id").collect()["doc_id"].to_list()]
     assert len(ids) == len(set(ids)), f"{len(ids) - len(set(ids))} ids occur twice"
 
 
+@check(DatasetSpec)
 def two_loads_agree(spec: DatasetSpec) -> None:
     """Reading twice gives the same documents in the same order."""
     first, second = _load(spec), _load(spec)
@@ -55,6 +59,7 @@ def two_loads_agree(spec: DatasetSpec) -> None:
         assert frame.collect().equals(second.splits[name].collect()), f"split {name} differs from load to load"
 
 
+@check(DatasetSpec)
 def label_table_has_one_row_a_label(spec: DatasetSpec) -> None:
     """The label table, where there is one, has unique labels and a title column."""
     labels = _loaded(spec).labels
@@ -65,6 +70,7 @@ def label_table_has_one_row_a_label(spec: DatasetSpec) -> None:
     assert frame["label"].n_unique() == frame.height, "a label occurs twice in the label table"
 
 
+@check(DatasetSpec)
 def evidence_quotes_the_text(spec: DatasetSpec) -> None:
     """Gold evidence spans, where there are any, hold exactly the characters they quote."""
     dataset = _loaded(spec)
@@ -76,6 +82,7 @@ def evidence_quotes_the_text(spec: DatasetSpec) -> None:
     assert not wrong, f"{len(wrong)} spans that do not quote their document, such as one of {wrong[0]}"
 
 
+@check(DatasetSpec)
 def pieces_are_the_splits(spec: DatasetSpec) -> None:
     """Where a split comes in pieces, these give its rows one after the other."""
     import polars as pl
@@ -85,6 +92,7 @@ def pieces_are_the_splits(spec: DatasetSpec) -> None:
         assert pl.concat([part.collect() for part in pieces.parts]).equals(whole), f"the pieces of {name} are not its documents"
 
 
+@check(DatasetSpec)
 def excluded_pairs_have_their_columns(spec: DatasetSpec) -> None:
     """Pairs to leave out, where there are any, are `doc_id, label`."""
     import polars as pl
@@ -97,6 +105,7 @@ def excluded_pairs_have_their_columns(spec: DatasetSpec) -> None:
     assert not wrong, f"excluded pairs have the schema {dict(schema)}"
 
 
+@check(DatasetSpec)
 def what_it_writes_it_recognises(spec: DatasetSpec) -> None:
     """A format with a writer recognises what it wrote, and reads the texts and labels of it."""
     if spec.write is None:
@@ -109,6 +118,7 @@ def what_it_writes_it_recognises(spec: DatasetSpec) -> None:
     assert found == sorted((split, text) for split, text, _ in EXAMPLE), f"other documents come back: {found}"
 
 
+@check(DatasetSpec)
 def says_where_it_comes_from(spec: DatasetSpec) -> None:
     """Licence and access are stated."""
     dataset = _loaded(spec)
@@ -163,17 +173,3 @@ def _make_folder() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="plant-conformance-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
-
-
-CHECKS = (
-    train_has_documents,
-    columns_have_their_types,
-    ids_are_unique,
-    two_loads_agree,
-    label_table_has_one_row_a_label,
-    evidence_quotes_the_text,
-    pieces_are_the_splits,
-    excluded_pairs_have_their_columns,
-    what_it_writes_it_recognises,
-    says_where_it_comes_from,
-)

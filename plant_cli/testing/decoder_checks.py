@@ -14,7 +14,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from plant_cli.api import DecoderShape, DecoderSpec, FoldableDecoder, PairDecoder, PlantableDecoder, Reading, SparseDecoder, WordDecoder
-from plant_cli.testing.specs import default_options
+from plant_cli.testing.checklist import check, default_options
 
 HIDDEN, LABELS = 64, 7
 LENGTHS, SHORT = (160, 80, 1), (9, 5, 1)  # tokens of the documents; 160 and 80 are more than a window of 72
@@ -26,6 +26,7 @@ PADDING = 100  # masked positions that are added
 MANY, BLOCK = 50_000, 16_384  # labels that are scored at once, and at a time
 
 
+@check(DecoderSpec)
 def logits_have_their_shape(spec: DecoderSpec) -> None:
     """Logits [B, L], finite, for documents of one token too."""
     decoder = _build(spec)
@@ -34,6 +35,7 @@ def logits_have_their_shape(spec: DecoderSpec) -> None:
     assert bool(logits.isfinite().all()), "some logits are not finite"
 
 
+@check(DecoderSpec)
 def some_labels_equal_their_columns(spec: DecoderSpec) -> None:
     """Scoring chosen labels gives what scoring all of them gives there, in the order asked for."""
     import torch
@@ -43,6 +45,7 @@ def some_labels_equal_their_columns(spec: DecoderSpec) -> None:
     torch.testing.assert_close(decoder(reading, chosen), decoder(reading)[:, chosen], rtol=RTOL, atol=ATOL)
 
 
+@check(DecoderSpec)
 def chosen_pairs_equal_all_of_them(spec: DecoderSpec) -> None:
     """A decoder that scores pairs gives what scoring all labels gives there, and the gradients of these pairs alone."""
     import torch
@@ -63,6 +66,7 @@ def chosen_pairs_equal_all_of_them(spec: DecoderSpec) -> None:
             torch.testing.assert_close(ours, expected, rtol=RTOL, atol=ATOL)
 
 
+@check(DecoderSpec)
 def padding_changes_nothing(spec: DecoderSpec) -> None:
     """What stands at masked positions, and how many there are, does not matter."""
     import torch
@@ -79,6 +83,7 @@ def padding_changes_nothing(spec: DecoderSpec) -> None:
     torch.testing.assert_close(decoder(longer), decoder(reading), rtol=RTOL, atol=ATOL)
 
 
+@check(DecoderSpec)
 def documents_stand_alone(spec: DecoderSpec) -> None:
     """A document's logits do not depend on its neighbours in the batch."""
     import torch
@@ -92,6 +97,7 @@ def documents_stand_alone(spec: DecoderSpec) -> None:
         torch.testing.assert_close(alone, decoder(reading)[number : number + 1], rtol=RTOL, atol=ATOL)
 
 
+@check(DecoderSpec)
 def attention_sums_to_one(spec: DecoderSpec) -> None:
     """Attention [B, l, T] is a distribution over real tokens, and `rank` the logarithm of one: of the same, or of the planted part."""
     import torch
@@ -107,6 +113,7 @@ def attention_sums_to_one(spec: DecoderSpec) -> None:
     torch.testing.assert_close(logs.exp().sum(-1), torch.ones(len(LENGTHS), 2), rtol=RTOL, atol=ATOL)
 
 
+@check(DecoderSpec)
 def every_parameter_has_one_role(spec: DecoderSpec) -> None:
     """Roles are attention, value and head, and cover the parameters once."""
     decoder = _build(spec)
@@ -118,6 +125,7 @@ def every_parameter_has_one_role(spec: DecoderSpec) -> None:
     assert set(listed) == {id(parameter) for parameter in decoder.parameters()}, "roles do not cover the parameters"
 
 
+@check(DecoderSpec)
 def ranking_trains_the_attention(spec: DecoderSpec) -> None:
     """Stage 1 reaches every parameter with the role attention and none with the role head."""
     import torch
@@ -131,6 +139,7 @@ def ranking_trains_the_attention(spec: DecoderSpec) -> None:
     assert all(p.grad is None or not bool(p.grad.any()) for p in roles.get("head", [])), "the head gets a gradient from ranking"
 
 
+@check(DecoderSpec)
 def sparse_gradients_are_the_dense_ones(spec: DecoderSpec) -> None:
     """A decoder with label tables hands on gradients of the asked rows alone, equal to the dense ones."""
     import torch
@@ -152,6 +161,7 @@ def sparse_gradients_are_the_dense_ones(spec: DecoderSpec) -> None:
             torch.testing.assert_close(table.grad.to_dense(), other.grad, rtol=RTOL, atol=ATOL)
 
 
+@check(DecoderSpec)
 def a_document_without_tokens_gets_logits(spec: DecoderSpec) -> None:
     """A document whose tokens are all masked gets finite logits, and spoils no gradient."""
     import torch
@@ -168,6 +178,7 @@ def a_document_without_tokens_gets_logits(spec: DecoderSpec) -> None:
         assert parameter.grad is None or bool(parameter.grad.isfinite().all()), f"the gradient of {name} is not finite"
 
 
+@check(DecoderSpec)
 def a_single_label_is_scored(spec: DecoderSpec) -> None:
     """A corpus with one label is a corpus: logits and ranks of their shape, of each document alone, and gradients that are numbers."""
     import torch
@@ -186,6 +197,7 @@ def a_single_label_is_scored(spec: DecoderSpec) -> None:
     assert all(p.grad is None or bool(p.grad.isfinite().all()) for p in decoder.parameters()), "a gradient of one label is not finite"
 
 
+@check(DecoderSpec)
 def very_many_labels_equal_their_blocks(spec: DecoderSpec) -> None:
     """Of 50,000 labels, all at once and block by block give the same logits; of short documents, which many labels can afford."""
     import torch
@@ -197,6 +209,7 @@ def very_many_labels_equal_their_blocks(spec: DecoderSpec) -> None:
         torch.testing.assert_close(torch.cat([decoder(reading, block) for block in blocks], 1), decoder(reading), rtol=RTOL, atol=ATOL)
 
 
+@check(DecoderSpec)
 def words_may_be_missing(spec: DecoderSpec) -> None:
     """A run without a relevance table, and a document of words that the table does not have, are scored."""
     import torch
@@ -210,6 +223,7 @@ def words_may_be_missing(spec: DecoderSpec) -> None:
     assert not bool(ranks.isnan().any()), "ranks are not numbers where no word is in the relevance table"
 
 
+@check(DecoderSpec)
 def sharp_attention_stays_a_distribution(spec: DecoderSpec) -> None:
     """Hidden states of great size, whose scores overflow without the usual care, give finite logits and rows that sum to one."""
     import torch
@@ -222,6 +236,7 @@ def sharp_attention_stays_a_distribution(spec: DecoderSpec) -> None:
     torch.testing.assert_close(weights.sum(-1), torch.ones(len(LENGTHS), LABELS), rtol=RTOL, atol=1e-3)
 
 
+@check(DecoderSpec)
 def half_precision_stays_near(spec: DecoderSpec) -> None:
     """Under bf16 and fp16 products logits stay in fp32 and near, and attention, whose softmax is in fp32, sums to one.
 
@@ -247,6 +262,7 @@ def half_precision_stays_near(spec: DecoderSpec) -> None:
             )
 
 
+@check(DecoderSpec)
 def folding_changes_nothing(spec: DecoderSpec) -> None:
     """The folded form gives the same logits, of all labels and of chosen ones."""
     import torch
@@ -262,6 +278,7 @@ def folding_changes_nothing(spec: DecoderSpec) -> None:
         torch.testing.assert_close(folded(reading, chosen), expected[:, chosen], rtol=RTOL, atol=ATOL)
 
 
+@check(DecoderSpec)
 def groups_are_read_beside_labels(spec: DecoderSpec) -> None:
     """What a decoder of two levels has read is scored and ranked like the reading itself, and not read again in training."""
     import torch
@@ -281,6 +298,7 @@ def groups_are_read_beside_labels(spec: DecoderSpec) -> None:
     torch.testing.assert_close(decoder(read), decoder(read), rtol=RTOL, atol=ATOL)
 
 
+@check(DecoderSpec)
 def planting_changes_nothing_but_parameters(spec: DecoderSpec) -> None:
     """Sharpness and planted tables lie in named parameters: these alone are kept by checkpoints, and given back after a trial."""
     import torch
@@ -301,6 +319,7 @@ def planting_changes_nothing_but_parameters(spec: DecoderSpec) -> None:
         torch.testing.assert_close(decoder(reading), logits, rtol=0, atol=0)
 
 
+@check(DecoderSpec)
 def planted_tables_score_by_their_prototypes(spec: DecoderSpec) -> None:
     """A logit is +scale/2 where what is gathered is the label's prototype, and −scale/2 where it is the background."""
     import torch
@@ -318,6 +337,7 @@ def planted_tables_score_by_their_prototypes(spec: DecoderSpec) -> None:
         torch.testing.assert_close(decoder(reading)[:2], expected, rtol=RTOL, atol=1e-2)
 
 
+@check(DecoderSpec)
 def saved_weights_give_the_same_logits(spec: DecoderSpec) -> None:
     """All that matters is in the state dict, which safetensors can hold; a saved decoder is built without the relevance table."""
     import torch
@@ -365,27 +385,3 @@ def _sample(decoder: object = None, lengths: Sequence[int] = LENGTHS) -> Reading
     words = torch.randint(-1, WORDS, mask.shape, generator=draw).masked_fill(~mask, -1)
     asked = isinstance(decoder, WordDecoder) and decoder.needs_words
     return Reading.of(hidden * mask[..., None], mask, words if asked else None)
-
-
-CHECKS = (
-    logits_have_their_shape,
-    some_labels_equal_their_columns,
-    chosen_pairs_equal_all_of_them,
-    padding_changes_nothing,
-    documents_stand_alone,
-    attention_sums_to_one,
-    every_parameter_has_one_role,
-    ranking_trains_the_attention,
-    sparse_gradients_are_the_dense_ones,
-    a_document_without_tokens_gets_logits,
-    a_single_label_is_scored,
-    very_many_labels_equal_their_blocks,
-    words_may_be_missing,
-    sharp_attention_stays_a_distribution,
-    half_precision_stays_near,
-    folding_changes_nothing,
-    groups_are_read_beside_labels,
-    planting_changes_nothing_but_parameters,
-    planted_tables_score_by_their_prototypes,
-    saved_weights_give_the_same_logits,
-)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from plant_cli.api import Hierarchy, Metric, MetricInput, MetricSpec, MetricValue
-from plant_cli.testing.specs import default_options
+from plant_cli.testing.checklist import check, default_options
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 DOCUMENTS, LABELS, UNSEEN, TOP = 12, 27, 3, 20  # N, L, U, K
 
 
+@check(MetricSpec)
 def values_are_fractions(spec: MetricSpec) -> None:
     """Every value lies between 0 and 1 and has a name of its own; those that are declared to need every score are among them."""
     values = _compute(spec, _sample(0))
@@ -34,6 +35,7 @@ def values_are_fractions(spec: MetricSpec) -> None:
     assert not wrong, f"values outside 0..1: {wrong}"
 
 
+@check(MetricSpec)
 def right_labels_score_more_than_wrong_ones(spec: MetricSpec) -> None:
     """No predictions score more than perfect ones, and wholly wrong ones score 0."""
     gold = _sample(0).gold.toarray()
@@ -45,6 +47,7 @@ def right_labels_score_more_than_wrong_ones(spec: MetricSpec) -> None:
         assert abs(wrong[name]) < 1e-12, f"{name} of wholly wrong predictions is {wrong[name]}"
 
 
+@check(MetricSpec)
 def labels_outside_gold_are_never_right(spec: MetricSpec) -> None:
     """A predicted label that is no column of gold (−1 with a score) is wrong; it must not be looked up as the last column."""
     import numpy as np
@@ -57,6 +60,7 @@ def labels_outside_gold_are_never_right(spec: MetricSpec) -> None:
     assert not right, f"labels that are no column of gold are counted as right: {right}"
 
 
+@check(MetricSpec)
 def order_of_documents_does_not_matter(spec: MetricSpec) -> None:
     """Documents may come in any order; values per document follow them."""
     import numpy as np
@@ -71,6 +75,7 @@ def order_of_documents_does_not_matter(spec: MetricSpec) -> None:
             assert np.allclose(value.per_document[order], mixed.per_document, equal_nan=True), f"{value.name} per document does not follow"
 
 
+@check(MetricSpec)
 def weights_stand_for_repeated_documents(spec: MetricSpec) -> None:
     """Weights give what the metric gives on documents repeated as often: the bootstrap relies on it."""
     import numpy as np
@@ -83,6 +88,7 @@ def weights_stand_for_repeated_documents(spec: MetricSpec) -> None:
         assert abs(weighted - repeated[value.name]) < 1e-9, f"{value.name}: {weighted} by weights, {repeated[value.name]} by repetition"
 
 
+@check(MetricSpec)
 def one_value_per_document(spec: MetricSpec) -> None:
     """Contributions have a row for each document, and so have values per document."""
     for value in _compute(spec, _sample(0)):
@@ -164,13 +170,3 @@ def _value(value: Metric) -> float:
 
 def _by_name(spec: MetricSpec, data: MetricInput) -> dict[str, float]:
     return {value.name: _value(value) for value in _compute(spec, data)}
-
-
-CHECKS = (
-    values_are_fractions,
-    right_labels_score_more_than_wrong_ones,
-    labels_outside_gold_are_never_right,
-    order_of_documents_does_not_matter,
-    weights_stand_for_repeated_documents,
-    one_value_per_document,
-)

@@ -8,12 +8,13 @@ import pytest
 
 from plant_cli.api import AnalyserSpec
 from plant_cli.api.corpus import WordReducer
-from plant_cli.testing.specs import default_options
+from plant_cli.testing.checklist import check, default_options
 
 LANGUAGES = ("de", "en", "es", "fi", "fr", "ru")
 WORDS = ("houses", "häuser", "sairauksien", "enfermedades", "maladies", "болезни", "a", "xyz", "é")
 
 
+@check(AnalyserSpec)
 def words_become_words(spec: AnalyserSpec) -> None:
     """What a word is reduced to is text with a letter in it."""
     for language, reducer in _load(spec):
@@ -23,6 +24,7 @@ def words_become_words(spec: AnalyserSpec) -> None:
             assert any(map(str.isalpha, reduced)), f"{word!r} became {reduced!r} in {language}, which has no letter"
 
 
+@check(AnalyserSpec)
 def words_stand_alone(spec: AnalyserSpec) -> None:
     """A word is reduced alike whatever was reduced before, and by another reducer of the language."""
     for (language, reducer), (_, other) in zip(_load(spec), _load(spec), strict=True):
@@ -31,6 +33,7 @@ def words_stand_alone(spec: AnalyserSpec) -> None:
         assert first == again == [reducer.reduce(word) for word in WORDS], f"words are reduced otherwise the second time in {language}"
 
 
+@check(AnalyserSpec)
 def declared_languages_are_known(spec: AnalyserSpec) -> None:
     """`load` takes all declared languages; without a declaration it refuses a language that there is not with a `LookupError`."""
     if spec.languages is None:
@@ -47,6 +50,3 @@ def _load(spec: AnalyserSpec) -> Iterator[tuple[str, WordReducer]]:
             yield language, spec.load(default_options(spec), language)
         except LookupError:
             assert spec.languages is None, f"the declared language {language} is refused"
-
-
-CHECKS = (words_become_words, words_stand_alone, declared_languages_are_known)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plant_cli.api import BackboneSpec, ComponentError, MachineSection, ResourceError, TokenBatch
-from plant_cli.testing.specs import default_options
+from plant_cli.testing.checklist import check, default_options
 
 TEXTS = (
     "The patient was admitted with pneumonia and treated with antibiotics.",
@@ -20,6 +20,7 @@ TEXTS = (
 RTOL, ATOL = 1e-3, 1e-4
 
 
+@check(BackboneSpec)
 def languages_are_codes(spec: BackboneSpec) -> None:
     """The languages that it declares are two-letter codes of ISO 639-1, without repeats."""
     declared = spec.languages or ()
@@ -28,6 +29,7 @@ def languages_are_codes(spec: BackboneSpec) -> None:
     assert len(set(declared)) == len(declared), "a language is declared twice"
 
 
+@check(BackboneSpec)
 def spans_point_into_the_text(spec: BackboneSpec) -> None:
     """Every token has a span of at least one character, in order, inside its document."""
     batch = _loaded(spec).tokenize(TEXTS)
@@ -41,6 +43,7 @@ def spans_point_into_the_text(spec: BackboneSpec) -> None:
         assert (spans[1:, 0] >= spans[:-1, 0]).all(), "spans are not in order"
 
 
+@check(BackboneSpec)
 def every_word_is_covered(spec: BackboneSpec) -> None:
     """Every letter of the first text belongs to a token, so that words can be found among the tokens."""
     batch = _loaded(spec).tokenize(TEXTS[:1])
@@ -49,6 +52,7 @@ def every_word_is_covered(spec: BackboneSpec) -> None:
     assert not lost, f"characters in no token: {''.join(lost)}"
 
 
+@check(BackboneSpec)
 def hidden_states_have_their_shape(spec: BackboneSpec) -> None:
     """Hidden states [B, T, H] and a boolean mask with as many true positions as there are tokens."""
     import torch
@@ -64,6 +68,7 @@ def hidden_states_have_their_shape(spec: BackboneSpec) -> None:
     assert bool(hidden[mask].isfinite().all()), "some hidden states are not finite"
 
 
+@check(BackboneSpec)
 def documents_stand_alone(spec: BackboneSpec) -> None:
     """Neither padding nor the other documents of the batch, nor their order, change a document's hidden states."""
     import torch
@@ -79,6 +84,7 @@ def documents_stand_alone(spec: BackboneSpec) -> None:
     torch.testing.assert_close(alone[0][alone_mask[0]], together[1][mask[1]], rtol=RTOL, atol=ATOL)
 
 
+@check(BackboneSpec)
 def long_documents_are_not_cut_in_silence(spec: BackboneSpec) -> None:
     """A text beyond the limit keeps `max_length` tokens at most, and the tokens dropped are counted."""
     backbone = _loaded(spec)
@@ -92,6 +98,7 @@ def long_documents_are_not_cut_in_silence(spec: BackboneSpec) -> None:
     assert int(batch.dropped[1]) == 0, "tokens of a short text were dropped"
 
 
+@check(BackboneSpec)
 def windows_are_joined(spec: BackboneSpec) -> None:
     """A document longer than one window has hidden states for each of its tokens."""
     import torch
@@ -104,6 +111,7 @@ def windows_are_joined(spec: BackboneSpec) -> None:
     assert bool(hidden[mask].isfinite().all())
 
 
+@check(BackboneSpec)
 def groups_hold_every_trainable_parameter_once(spec: BackboneSpec) -> None:
     """Gradual unfreezing reaches every trainable parameter through exactly one group."""
     backbone = _loaded(spec)
@@ -113,6 +121,7 @@ def groups_hold_every_trainable_parameter_once(spec: BackboneSpec) -> None:
     assert set(listed) == trainable, f"{len(trainable - set(listed))} trainable parameters in no group"
 
 
+@check(BackboneSpec)
 def restored_weights_give_the_same_states(spec: BackboneSpec) -> None:
     """`restore` brings back what fine-tuning changed and `save` wrote."""
     import torch
@@ -128,6 +137,7 @@ def restored_weights_give_the_same_states(spec: BackboneSpec) -> None:
     torch.testing.assert_close(_states(fresh, TEXTS), _states(changed, TEXTS), rtol=0, atol=0)
 
 
+@check(BackboneSpec)
 def tokenizer_hash_is_stable(spec: BackboneSpec) -> None:
     """Two loads have one tokenizer, and cut texts alike."""
     first, second = _loaded(spec), _load(spec, seed=1)
@@ -161,17 +171,3 @@ def _states(backbone: Any, texts: tuple[str, ...]) -> Any:
     with torch.no_grad():
         hidden, mask = backbone.encode(batch)
     return hidden[mask]
-
-
-CHECKS = (
-    languages_are_codes,
-    spans_point_into_the_text,
-    every_word_is_covered,
-    hidden_states_have_their_shape,
-    documents_stand_alone,
-    long_documents_are_not_cut_in_silence,
-    windows_are_joined,
-    groups_hold_every_trainable_parameter_once,
-    restored_weights_give_the_same_states,
-    tokenizer_hash_is_stable,
-)
