@@ -20,7 +20,6 @@ def test_a_component_gets_the_checks_of_all_and_of_its_kind() -> None:
 
 
 def test_one_plugin_or_all() -> None:
-<<<<<<< HEAD
     losses = {str(case) for case in cases.find_cases("losses")}
     assert losses
     assert losses < {str(case) for case in cases.find_cases()}
@@ -29,13 +28,3 @@ def test_one_plugin_or_all() -> None:
 def test_an_unknown_plugin_offers_near_names() -> None:
     with pytest.raises(cases.UnusablePlugin, match="did you mean 'losses'"):
         cases.find_cases("loses")
-=======
-    some = {str(case) for case in cases.find_cases("signals")}
-    assert some
-    assert some < {str(case) for case in cases.find_cases()}
-
-
-def test_an_unknown_plugin_offers_near_names() -> None:
-    with pytest.raises(cases.UnusablePlugin, match="did you mean 'signals'"):
-        cases.find_cases("signal")
->>>>>>> e304f73 (Conformance checks are one list, applied by kind)
