@@ -140,15 +140,15 @@ def positives_only(planter: Planter, rows: Rows) -> tuple[Rows, npt.NDArray[np.b
     return labels, np.asarray(gold[:, labels].toarray() != 0)
 
 
+@dataclass(frozen=True)
 class Planting:
     """Loss of one micro-batch of stage 1 (`plant_cli.training.loop.BatchLoss`); the mean is over lists."""
 
-    def __init__(self, network: Network, reader: HiddenReader, planter: Planter, loss: RankLoss, hardware: Hardware) -> None:
-        self.network = network
-        self.reader = reader
-        self.planter = planter
-        self.loss = loss
-        self.hardware = hardware
+    network: Network
+    reader: HiddenReader
+    planter: Planter
+    loss: RankLoss
+    hardware: Hardware
 
     def __call__(self, rows: Rows, *, epoch: int, seed: int) -> tuple[Tensor, float]:
         """The mean loss over the lists of some documents, and how many lists these are."""

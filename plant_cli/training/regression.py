@@ -92,29 +92,23 @@ def regress_queries(sums: KeySums, table: RelevanceTable) -> Tensor:
     return planted.float()
 
 
+@dataclass(frozen=True)
 class QueryRegression:
     """Plants the label queries of a network by regression; reads training documents only."""
 
-    def __init__(
-        self,
-        network: Network,
-        train: Material,
-        documents: list[DocumentWords],
-        table: RelevanceTable,
-        hardware: Hardware,
-        *,
-        batch: int,
-        session: Session,
-    ) -> None:
-        assert isinstance(network.decoder, QueryDecoder)
-        self.network = network
-        self.decoder: QueryDecoder = network.decoder
-        self.train = train
-        self.documents = documents
-        self.table = table
-        self.hardware = hardware
-        self.batch = batch
-        self.session = session
+    network: Network
+    train: Material
+    documents: list[DocumentWords]
+    table: RelevanceTable
+    hardware: Hardware
+    batch: int  # documents in memory at once
+    session: Session
+
+    @property
+    def decoder(self) -> QueryDecoder:
+        """The decoder whose queries are planted."""
+        assert isinstance(self.network.decoder, QueryDecoder)
+        return self.network.decoder
 
     @torch.no_grad()
     def plant(self) -> None:

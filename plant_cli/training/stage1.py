@@ -100,7 +100,13 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
         Interrupted: the user stopped the command; a checkpoint is saved.
         TrainingError: the loss is not a number.
     """
-    _refuse_nothing(given, known)
+    if not known.table.matrix.nnz:
+        raise DataError(
+            "there is nothing to plant: no word indicates any label",
+            where=str(given.session.run_path / "mig"),
+            expected="at least one word with relevance (a label of every document has none, nor has one whose words are too rare)",
+            todo="look at the corpus with plant data stats, or count rarer words with plant mig --min-df 1 --force",
+        )
     loss = rank_loss(*given.component(LossSpec, options.loss), given.losses)
     setup = set_up(given, options, freeze_backbone=options.freeze_backbone, titles=options.title_documents)
     network, hardware, train = setup.network, setup.hardware, setup.train
@@ -135,8 +141,15 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
     decide_sparse(network, options.sparse_updates, selects=samples, shared=sharing_mode() != "whole")
     roles = frozenset({"attention"} if network.backbone_is_frozen else {"attention", "backbone"})
     step = Planting(network, train.reader, planter, loss, hardware)
-    plant = None if start is None else lambda: _plant(start, measure)
-    outcome = TrainingLoop(given.session, network, hardware, plan, setup.lengths, roles).run(step, lambda epoch: measure(), plant=plant)
+
+    def plant() -> dict[str, float]:
+        assert start is not None
+        start.plant()
+        return measure()
+
+    outcome = TrainingLoop(given.session, network, hardware, plan, setup.lengths, roles).run(
+        step, lambda epoch: measure(), plant=None if start is None else plant
+    )
     save_network(network, given.session.folder)
     speed = measure_throughput(network, train.reader, hardware, step, outcome, micro_sizes(options.batch, options.micro_batch)[0])
     return Planted(training=outcome, measure=measure.name, speed=speed, cuts=setup.summarise_cuts())
@@ -159,16 +172,6 @@ def _make_plan(given: Inputs, options: PretrainOptions, setup: Setup, monitor: s
     )
 
 
-def _refuse_nothing(given: Inputs, known: WordStatistics) -> None:
-    if not known.table.matrix.nnz:
-        raise DataError(
-            "there is nothing to plant: no word indicates any label",
-            where=str(given.session.run_path / "mig"),
-            expected="at least one word with relevance (a label of every document has none, nor has one whose words are too rare)",
-            todo="look at the corpus with plant data stats, or count rarer words with plant mig --min-df 1 --force",
-        )
-
-
 def _make_start(given: Inputs, options: PretrainOptions, setup: Setup, planter: Planter) -> QueryRegression | None:
     """What plants the label queries before training; None if they start as they were drawn."""
     network = setup.network
@@ -185,8 +188,3 @@ def _make_start(given: Inputs, options: PretrainOptions, setup: Setup, planter: 
     return QueryRegression(
         network, setup.train, planter.documents, planter.table, setup.hardware, batch=options.micro_batch, session=given.session
     )
-
-
-def _plant(start: QueryRegression, measure: AttentionMeasure) -> dict[str, float]:
-    start.plant()
-    return measure()

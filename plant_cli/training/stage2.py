@@ -16,13 +16,12 @@ from plant_cli.network.assembly import Network, save_network
 from plant_cli.network.candidates import ShortlistedLabels, measure_recall, score_all, score_pairs
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import HiddenReader
-from plant_cli.network.reading_checks import WordStatistics
 from plant_cli.scoring.calibration import Calibrated
 from plant_cli.scoring.fused_scorers import ScoredDocuments
 from plant_cli.scoring.predictions import NETWORK, SCORERS
 from plant_cli.scoring.scorer_fitting import FusionFit
 from plant_cli.training.judging import Gain
-from plant_cli.training.loop import Plan, TrainingLoop, TrainingResult, make_plan
+from plant_cli.training.loop import TrainingLoop, TrainingResult, make_plan
 from plant_cli.training.materials import Inputs, Setup, label_loss, micro_sizes, rank_loss, set_up
 from plant_cli.training.optimiser import decide_sparse
 from plant_cli.training.options import LEAST_GAIN, PATIENCE, RATE_BOOST, RATE_HEAD, ROLES, FinetuneOptions
@@ -258,12 +257,6 @@ class Monitor:
         return figures
 
 
-def _statistics(given: Inputs) -> WordStatistics:
-    """For options that cannot do without: the stage has made sure that the run has them."""
-    assert given.statistics is not None
-    return given.statistics
-
-
 def _make_step(given: Inputs, options: FinetuneOptions, setup: Setup, loss: LabelLoss, shortlisted: Shortlisted | None) -> FineTuning:
     network, train = setup.network, setup.train
     sparse = decide_sparse(network, options.sparse_updates, selects=loss.hard_negatives > 0, shared=sharing_mode() != "whole")
@@ -274,8 +267,8 @@ def _make_step(given: Inputs, options: FinetuneOptions, setup: Setup, loss: Labe
 
 def _make_anchor(given: Inputs, options: FinetuneOptions, setup: Setup) -> Anchor:
     loss = rank_loss(*given.component(LossSpec, options.anchor_loss), given.losses)
-    train = setup.train
-    known = _statistics(given)
+    train, known = setup.train, given.statistics
+    assert known is not None, "the stage makes sure that the run has relevance"
     planter = Planter(known.table, train.split, train.reader.tokens, known.analyser, contrast=64, labels_per_document=64)
     return Anchor(planter=planter, loss=loss, weight=options.anchor, epochs=options.anchor_epochs)
 
@@ -313,26 +306,12 @@ def _make_prototypes(given: Inputs, options: FinetuneOptions, setup: Setup) -> P
     return None
 
 
-def _choose_factors(options: FinetuneOptions) -> tuple[float, ...]:
-    """The sharpness factors that are tried: only planted attention has an order of words worth another sharpness."""
-    if options.sharpness is not None:
-        return (options.sharpness,)
-    return SHARPNESSES if options.init == "planted" else (1.0,)
-
-
 def _train(
     given: Inputs, options: FinetuneOptions, setup: Setup, step: FineTuning, monitor: Monitor, prototypes: Prototypes | None
 ) -> TrainingResult:
     """Train; the optimiser and the best epoch's copy are gone afterwards."""
-    plan = _make_plan(given, options, planted=prototypes is not None)
-    training = TrainingLoop(given.session, setup.network, setup.hardware, plan, setup.lengths, ROLES)
-    factors = _choose_factors(options)
-    plant = None if prototypes is None else lambda: monitor.plant(prototypes, options.monitor, factors)
-    return training.run(step, lambda epoch: monitor(), plant=plant, memory=monitor.validation.memory)
-
-
-def _make_plan(given: Inputs, options: FinetuneOptions, *, planted: bool) -> Plan:
-    return make_plan(
+    planted = prototypes is not None
+    plan = make_plan(
         options,
         given.machine,
         epochs=options.epochs,
@@ -344,3 +323,10 @@ def _make_plan(given: Inputs, options: FinetuneOptions, *, planted: bool) -> Pla
         least_gain=LEAST_GAIN.choose(options.least_gain, planted=planted),
         schedule=options.schedule,
     )
+    # only planted attention has an order of words that is worth another sharpness
+    factors = SHARPNESSES if options.init == "planted" else (1.0,)
+    if options.sharpness is not None:
+        factors = (options.sharpness,)
+    training = TrainingLoop(given.session, setup.network, setup.hardware, plan, setup.lengths, ROLES)
+    plant = None if prototypes is None else lambda: monitor.plant(prototypes, options.monitor, factors)
+    return training.run(step, lambda epoch: monitor(), plant=plant, memory=monitor.validation.memory)
