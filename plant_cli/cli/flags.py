@@ -127,19 +127,11 @@ def _option_flag(section: str, name: str, info: FieldInfo, spec: StageSpec, regi
         parameter = _parameter(section, name, typed, settings, default=inspect.Parameter.empty if required else None)
         return Flag(parameter=parameter, shown=name.upper(), positional=True, **described)
     short, long = [extra["short"]] if extra.get("short") else [], f"--{_dashed(name)}"
-    word = (
-        "NAME.KEY=VALUE"
-        if mapping
-        else extra.get("value") or "PATH"
-        if extra.get("path") or extra.get("value")
-        else _value_word(info.annotation)
-    )
-    settings = typer.Option(
-        *short, f"{long}/--no-{long[2:]}" if typed is bool else long, help=text, show_default=False, metavar=word or None
-    )
-    tried = f"--[no-]{long[2:]}" if typed is bool and default != "no" else long
-    shown = " ".join(filter(None, [", ".join([*short, tried]), word]))
-    return Flag(parameter=_parameter(section, name, typed, settings), shown=shown, mapping=mapping, **described)
+    word = "NAME.KEY=VALUE" if mapping else extra.get("value") or ("PATH" if extra.get("path") else _value_word(info.annotation))
+    names = [*short, f"{long}/--no-{long[2:]}" if typed is bool else long]
+    settings = typer.Option(*names, help=text, show_default=False, metavar=word or None)
+    shown = ", ".join([*short, f"--[no-]{long[2:]}" if typed is bool and default != "no" else long])
+    return Flag(parameter=_parameter(section, name, typed, settings), shown=f"{shown} {word}".strip(), mapping=mapping, **described)
 
 
 def _value_word(annotation: Any) -> str:
@@ -187,28 +179,31 @@ def _general_flags(spec: StageSpec) -> list[Flag]:
     configured, formats = spec.writes or bool(spec.sections), ", ".join(get_args(Format))
     variant = "Name of a variant. finetune --tag B writes finetune-B beside the plain one, eval --tag B reads it."
     launch = "Share the work between the processes that this file of `accelerate config` describes."
-    everyday: list[tuple[bool, str, Any, str, str]] = [
-        (spec.needs_run, "run", Path, "--run DIR", "The run folder. The variable PLANT_RUN names it, too."),
-        (spec.accepts("tag"), "tag", str, "--tag TAG", variant),
-        (configured, "set", list[str], "--set KEY=VALUE", "Set a recipe value, such as finetune.epochs=3 (repeatable)."),
-        (spec.accepts("force"), "force", bool, "-f, --force", "Replace what is there already."),
-        (spec.accepts("resume"), "resume", bool, "--resume", "Continue what was interrupted or failed."),
-        (not spec.writes, "format", Format, "--format FORMAT", f"Format of the result: {formats}."),
+    rows: list[tuple[bool, bool, Any, str, str]] = [  # wanted, everyday, type, flag and value, text
+        (spec.needs_run, True, Path, "--run DIR", "The run folder. The variable PLANT_RUN names it, too."),
+        (spec.accepts("tag"), True, str, "--tag TAG", variant),
+        (configured, True, list[str], "--set KEY=VALUE", "Set a recipe value, such as finetune.epochs=3 (repeatable)."),
+        (configured, False, str, "--recipe RECIPE", "Take options from a recipe: a file, or a shipped one's name."),
+        (spec.accepts("force"), True, bool, "-f, --force", "Replace what is there already."),
+        (spec.accepts("resume"), True, bool, "--resume", "Continue what was interrupted or failed."),
+        (spec.parallel, False, Path, "--launch FILE", launch),
+        (True, not spec.writes, Format, "--format FORMAT", f"Format of the result: {formats}."),
+        (True, False, bool, "-q, --quiet", "No progress, notes or hints on stderr."),
+        (spec.writes, False, bool, "--print-config", "Show what this would run with, as a recipe, and stop."),
     ]
-    expert: list[tuple[bool, str, Any, str, str]] = [
-        (spec.writes, "format", Format, "--format FORMAT", f"Format of the result: {formats}."),
-        (configured, "recipe", str, "--recipe RECIPE", "Take options from a recipe: a file, or a shipped one's name."),
-        (spec.parallel, "launch", Path, "--launch FILE", launch),
-        (True, "quiet", bool, "-q, --quiet", "No progress, notes or hints on stderr."),
-        (spec.writes, "print_config", bool, "--print-config", "Show what this would run with, as a recipe, and stop."),
-    ]
-    made = []
-    for level, flags in (("everyday", everyday), ("expert", expert)):
-        for _, field, typed, shown, text in filter(lambda row: row[0], flags):
-            names, word = re.findall(r"--?[a-z-]+", shown), shown.rpartition(" ")[2]
-            variable, metavar = "PLANT_RUN" if field == "run" else None, word if word.isupper() or "=" in word else None
-            parameter = _parameter(GENERAL, field, typed, typer.Option(*names, help=text, envvar=variable, metavar=metavar))
-            default = {"run": DEFAULT_RUN, "format": "table"}.get(field, "")
-            described: dict[str, Any] = {"text": text, "default": str(default), "kind": type_text(typed), "everyday": level == "everyday"}
-            made.append(Flag(section=GENERAL, field=field, parameter=parameter, shown=shown, **described))
+    defaults, made = {"run": str(DEFAULT_RUN), "format": "table"}, []
+    for _, everyday, typed, shown, text in filter(lambda row: row[0], rows):
+        names = re.findall(r"--?[a-z-]+", shown)
+        word = shown.partition(names[-1])[2].strip()
+        field = names[-1].removeprefix("--").replace("-", "_")
+        settings = typer.Option(*names, help=text, envvar="PLANT_RUN" if field == "run" else None, metavar=word or None)
+        parameter = _parameter(GENERAL, field, typed, settings)
+        described: dict[str, Any] = {
+            "shown": shown,
+            "everyday": everyday,
+            "text": text,
+            "default": defaults.get(field, ""),
+            "kind": type_text(typed),
+        }
+        made.append(Flag(section=GENERAL, field=field, parameter=parameter, **described))
     return made

@@ -6,14 +6,24 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Task as RichTask
+from rich.text import Text
 
 from plant_cli.api import SilentReporter, Task
 from plant_cli.report.text import printable, printable_cell
-
-if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
 
 EVERY = 30.0  # seconds between two lines of one task in a log
 
@@ -80,10 +90,8 @@ class _BarTask:
         self._task = task
 
     def advance(self, amount: float = 1, **figures: float) -> None:
-        if figures:
-            self._bars.update(self._task, advance=amount, figures=_format_figures(figures))
-        else:
-            self._bars.advance(self._task, amount)
+        shown = {"figures": _format_figures(figures)} if figures else {}
+        self._bars.update(self._task, advance=amount, **shown)
 
 
 class _LineTask:
@@ -129,27 +137,14 @@ def _suffix(figures: dict[str, float]) -> str:
     return f", {_format_figures(figures)}" if figures else ""
 
 
+class _RateColumn(ProgressColumn):
+    def render(self, task: RichTask) -> Text:
+        return Text(f"{task.speed:,.1f} {task.fields['unit']}/s" if task.speed else "", style="progress.data.speed")
+
+
 def _start_bars(stream: TextIO) -> Progress:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import Task as RichTask
-    from rich.text import Text
-
-    class RateColumn(ProgressColumn):
-        """Units per second."""
-
-        def render(self, task: RichTask) -> Text:
-            return Text(f"{task.speed:,.1f} {task.fields['unit']}/s" if task.speed else "", style="progress.data.speed")
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        RateColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[figures]}", markup=False),
-    )
+    name, figures = (TextColumn(text, markup=False) for text in ("{task.description}", "{task.fields[figures]}"))
+    columns = (name, BarColumn(), MofNCompleteColumn(), _RateColumn(), TimeElapsedColumn(), TimeRemainingColumn(), figures)
     bars = Progress(*columns, console=Console(file=stream))
     bars.start()
     return bars

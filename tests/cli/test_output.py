@@ -86,17 +86,10 @@ def test_quiet_and_machine_forms_say_nothing_on_stderr(capsys: pytest.CaptureFix
     assert capsys.readouterr().err == ""
 
 
-class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
 @pytest.mark.parametrize("form", FORMS)
 def test_what_steers_a_terminal_is_written_out_on_one_and_kept_in_a_file(form: str) -> None:
     table = Table(title="\x1b[2J", columns=[Column(name="label\x1b")], rows=[("Z\x1b[31mred",)], notes=["\x1b[1m"])
-    terminal, file = Terminal(), io.StringIO()
+    terminal, file = _Terminal(), io.StringIO()
     for stream in (terminal, file):
         show(Result(tables=[table]), form, quiet=True, stream=stream)
     assert "\x1b[31mred" not in terminal.getvalue()
