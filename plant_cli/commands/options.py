@@ -413,8 +413,8 @@ class SignificanceOptions(ScoringOptions):
     def _one_system_has_only_a_spread(self) -> SignificanceOptions:
         if len(self.systems) < 2 and self.seeds is None:
             raise ValueError(
-                "significance needs two systems: name A first, as in `plant significance finetune finetune-baseline`; one system alone needs "
-                "--seeds"
+                "significance needs two systems: name A first, as in `plant significance finetune finetune-baseline`; one system alone "
+                "needs --seeds"
             )
         return self
 
