@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.progress import (
@@ -90,7 +90,7 @@ class _BarTask:
         self._task = task
 
     def advance(self, amount: float = 1, **figures: float) -> None:
-        shown = {"figures": _format_figures(figures)} if figures else {}
+        shown: dict[str, Any] = {"figures": _format_figures(figures)} if figures else {}
         self._bars.update(self._task, advance=amount, **shown)
 
 
