@@ -181,8 +181,9 @@ def _name_splits(table: pl.LazyFrame, column: str, path: Path) -> pl.Series:
     rows = collect(table.select(_name_split(column), written=pl.col(column).cast(pl.String)), str(path))
     wrong = rows[_SPLIT].is_null().arg_true()
     if wrong.len():
+        written = rows["written"][wrong[0]]
         raise DataError(
-            f"{wrong.len():,} rows are of no known split: {rows['written'][wrong[0]]!r}",
+            f"{wrong.len():,} rows are of no known split: {None if written is None else shorten(written)!r}",
             where=f"{path}, column {column}, row {wrong[0] + 1}",
             expected="train, validation (valid, val, dev) or test",
             todo="mend these values, or name the right column with --split-column",
