@@ -21,6 +21,7 @@ from plant_cli.kit import (
     peek_columns,
     read_bytes,
     scan_table,
+    shorten,
     show_names,
     table_format,
     text_columns,
