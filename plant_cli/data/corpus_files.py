@@ -11,7 +11,7 @@ from polars.exceptions import PolarsError
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from plant_cli.api.corpus import SPLITS, SplitName
-from plant_cli.api.errors import ArtefactError
+from plant_cli.api.errors import ArtefactError, damaged_file
 from plant_cli.data.files import ListHash, StringsHash, hash_file, hash_json, read_json, replacing, write_json
 from plant_cli.data.parquet import panics_as_errors
 from plant_cli.data.records import examine_file
@@ -213,6 +213,4 @@ def _read_table(path: Path, what: str, columns: Sequence[str], wanted: Sequence[
 
 
 def _changed(path: Path, why: str) -> ArtefactError:
-    return ArtefactError(
-        f"the record of the run's corpus is damaged: {why}", where=str(path), expected="the file as `plant` wrote it", todo=NEW_RUN
-    )
+    return damaged_file("the record of the run's corpus", why, path, expected="the file as `plant` wrote it", todo=NEW_RUN)

@@ -11,7 +11,7 @@ import polars as pl
 
 from plant_cli.api.context import Reporter
 from plant_cli.api.corpus import SPLITS, Dataset, Pieces, SplitName
-from plant_cli.api.errors import DataError, near_names
+from plant_cli.api.errors import DataError, missing_column
 from plant_cli.data.corpus_files import Fingerprint, SplitRecord
 from plant_cli.data.tables import collect, count_rows, trim
 
@@ -117,14 +117,9 @@ def _conform(source: Table, where: str) -> Table:
 
 
 def _refuse_missing(columns: list[str], where: str) -> None:
-    missing = [name for name in COLUMNS if name not in columns]
-    if missing:
-        raise DataError(
-            f"there is no column '{missing[0]}'",
-            where=where,
-            expected=near_names(missing[0], columns),
-            todo=f"the dataset must yield the columns {', '.join(COLUMNS)}",
-        )
+    for name in COLUMNS:
+        if name not in columns:
+            raise missing_column(name, columns, where=where, todo=f"the dataset must yield the columns {', '.join(COLUMNS)}")
 
 
 def _as_label_lists(kind: pl.DataType, where: str) -> pl.Expr:

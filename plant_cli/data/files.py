@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from plant_cli.api.errors import ArtefactError, PlantError, UsageError
+from plant_cli.api.errors import ArtefactError, PlantError, UsageError, damaged_file
 
 TEMPORARY = re.compile(r"\.[0-9a-f]{32}(-.*)?")
 FULL = {errno.ENOSPC: "no space left on device", errno.EDQUOT: "disk quota exceeded", errno.EFBIG: "file too large"}
@@ -230,12 +230,8 @@ def read_json(path: Path, what: str) -> Any:
         ) from error
     except (ValueError, RecursionError) as error:  # not UTF-8, numbers of thousands of digits, lists in lists without end
         why = f"byte {error.start} is not UTF-8" if isinstance(error, UnicodeDecodeError) else "it holds what no command writes"
-        raise ArtefactError(
-            f"{what} is damaged: {why}",
-            where=str(path),
-            expected="a JSON document in UTF-8",
-            todo="run the stage that writes it again with --force",
-        ) from error
+        todo = "run the stage that writes it again with --force"
+        raise damaged_file(what, why, path, expected="a JSON document in UTF-8", todo=todo) from error
 
 
 SIZE_PATTERN = r"^\d{1,9}(\.\d{1,9})?(KB|MB|GB|TB)$"
