@@ -135,13 +135,13 @@ def find_repeated_ids(frames: Frames) -> Iterator[Finding]:
 
 def find_leaks(frames: Frames) -> Iterator[Finding]:
     """The same text, to the letter, in two splits."""
-    yield from _leak(_shared(frames, "same"), "documents have a text that another split holds too")
+    yield from _leak(_shared(frames, "same"), "documents have a text that another split also has")
 
 
 def find_near_leaks(frames: Frames) -> Iterator[Finding]:
     """The same text in two splits but for case, punctuation and blanks."""
     near = _shared(frames, "alike").join(_shared(frames, "same"), on=["doc_id", "split"], how="anti", maintain_order="left")
-    yield from _leak(near, "documents have a text that another split holds too, but for case, blanks and punctuation")
+    yield from _leak(near, "documents have a text that another split also has, but for case, blanks and punctuation")
 
 
 def find_twin_labels(frames: Frames) -> Iterator[Finding]:
@@ -176,7 +176,7 @@ THOROUGH: tuple[Check, ...] = (
 
 
 def _shared(frames: Frames, key: str) -> pl.DataFrame:
-    """Documents whose key some other split has too: `doc_id`, `split`, `key`, those of one key side by side, the first document first."""
+    """Documents whose key also occurs in another split: `doc_id`, `split`, `key`, those of one key side by side, the first document first."""
     texts = pl.concat(frame.select("doc_id", split=pl.lit(name), key=key) for name, frame in frames.items()).with_row_index("row")
     shared = texts.filter(pl.col("key").is_not_null() & (pl.col("split").n_unique().over("key") > 1))
     return shared.sort(pl.col("row").min().over("key"), "row").drop("row")
@@ -259,7 +259,7 @@ def find_unseen_labels(frames: Frames, titles: pl.DataFrame, titled: pl.DataFram
                 what=f"labels of {name} have no training document; their {unseen['count'].sum():,} assignments count as missed",
                 where=f"{name}: {_name_some(unseen.join(titles, on='label', how='left', maintain_order='left'))}",
                 count=unseen.height,
-                expected="labels that train has too",
+                expected="labels that also occur in train",
                 todo="nothing: recall counts them as missed, and the reports say how many there are",
                 level="note",
             )

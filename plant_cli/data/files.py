@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside their place, synced, and renamed."""
+"""Files written atomically: to a temporary name in the same folder, synced, and renamed; JSON, hashes and sizes."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def naming_full_disk(path: Path) -> Iterator[None]:
 
 
 def name_temporary(path: Path) -> Path:
-    """A name beside a path for what is written there, or kept there for a moment; what a kill leaves of it is never read."""
+    """A temporary name in the folder of a path; a file of such a name that a killed process left is never read."""
     return path.with_name(f".{uuid4().hex}-{path.name}")
 
 

@@ -56,7 +56,7 @@ class LabelTable:
                 f"no training document has the label '{label}'",
                 where=f"the label index, {len(self)} labels",
                 expected=near_names(label, self.ids),
-                todo="give its id as it stands in the corpus; `plant mig show` finds a label by part of its title",
+                todo="give its id as the corpus has it; `plant mig show` finds a label by part of its title",
             ) from error
 
 

@@ -1,4 +1,4 @@
-"""Lines and rows of text files, compressed or not: read one by one, counted, and saved where they are damaged."""
+"""Lines of text files, compressed or not, in any encoding; rows that cannot be read; tables that wait in temporary files."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def find_encoding(head: bytes, given: str | None, where: str) -> str:
     """The codec of a text that begins so: that of its byte order mark, else the one that was given, else UTF-8.
 
     Raises:
-        DataError: nobody knows an encoding of the given name.
+        DataError: there is no encoding of that name.
     """
     if given is not None:
         try:
@@ -307,9 +307,9 @@ class BadRow:
 
     path: Path  # its file
     line: int  # counted from 1
-    column: int | None  # character within the line, counted from 1; None where no place in it is to blame
+    column: int | None  # character within the line, counted from 1; None where the fault has no position
     why: str  # what is wrong with it
-    content: str  # the row as it stands
+    content: str  # the row as it is in the file
 
     def __str__(self) -> str:
         return f"{self.place}: {self.why}"

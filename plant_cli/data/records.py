@@ -121,7 +121,7 @@ class StageRecord(Record):
     """`stage.json`: what one stage did, with what, and how it ended.
 
     Args:
-        status: how it stands; `running` without a holder of the run's lock means that its process died.
+        status: `running`, `done`, `failed` or `interrupted`; `running` without a holder of the run's lock means that its process died.
         stage: which stage.
         tag: which variant of it; None for the one without a tag.
         options: every option, written out.
@@ -281,7 +281,7 @@ def _find_state(path: Path, recorded: str, facts: Facts | None) -> State:
 
 
 def hash_unchanged(path: Path) -> str:
-    """SHA-256 of a file; within one process a file that nobody has touched is read once."""
+    """SHA-256 of a file; within one process an unchanged file is read once."""
     found = path.stat()
     return _hash(path, (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
 

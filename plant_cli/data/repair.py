@@ -226,7 +226,7 @@ def _require_place(output: Path, shard: Shard | None) -> None:
         )
     if output.suffix and shard is not None:
         raise UsageError(
-            "a share of a corpus is written into a folder, beside the others",
+            "a share of a corpus is written into one folder with the others",
             where=f"'{output}', --shard {shard}",
             expected="a name without suffix",
             todo=f"name a folder, such as {output.stem}: it is read as one corpus when all shares are there",

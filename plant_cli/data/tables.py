@@ -123,7 +123,7 @@ def scan_table(path: Path, *, encoding: str | None = None, bad: BadRows | None =
 
 
 def peek_columns(path: Path, encoding: str | None = None) -> list[str]:
-    """The columns of a table, from its first lines; none where they cannot be told (a JSON list, what is no table)."""
+    """The columns of a table, from its first lines; none for a JSON list and for what is no table."""
     return _scan_parquet(path).collect_schema().names() if _head(path) == _PARQUET else peek_names(peek_text(path, encoding))
 
 

@@ -68,7 +68,7 @@ def peek_text(path: Path, encoding: str | None) -> str:
 
 
 def peek_names(head: str) -> list[str]:
-    """The columns of a table that begins so; none where they cannot be told (a JSON list, what is no table)."""
+    """The columns of a table that begins so; none for a JSON list and for what is no table."""
     if "\0" in head or head.lstrip()[:1] == "[":
         return []
     first = next((line for line in head.splitlines() if line.strip()), "")

@@ -47,7 +47,7 @@ def test_what_is_wrong_is_listed_and_fail_on_warning_fails_after_the_table(spoil
     result = check(spoilt)
     assert result.failure is None
     assert {finding["what"] for finding in result.data["findings"]} >= {
-        "documents have a text that another split holds too",
+        "documents have a text that another split also has",
         "labels differ from another only by case or blanks",
     }
     failed = check(spoilt, fail_on_warning=True)
