@@ -176,7 +176,7 @@ THOROUGH: tuple[Check, ...] = (
 
 
 def _shared(frames: Frames, key: str) -> pl.DataFrame:
-    """Documents whose key also occurs in another split: `doc_id`, `split`, `key`, those of one key side by side, the first document first."""
+    """Documents whose key also occurs in another split: `doc_id`, `split`, `key`, side by side by key, the first document first."""
     texts = pl.concat(frame.select("doc_id", split=pl.lit(name), key=key) for name, frame in frames.items()).with_row_index("row")
     shared = texts.filter(pl.col("key").is_not_null() & (pl.col("split").n_unique().over("key") > 1))
     return shared.sort(pl.col("row").min().over("key"), "row").drop("row")

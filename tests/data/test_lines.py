@@ -93,7 +93,7 @@ def test_a_file_of_another_encoding_is_an_error_and_costs_no_documents(tmp_path:
     assert [line for _, line in read_lines(tmp_path / "x", bad)] == ["plain"]
     assert len(bad.rows) == LISTED
     (tmp_path / "x").write_bytes("naïve\n".encode("latin-1") * (LISTED + 1))
-    with pytest.raises(DataError, match="the file is not UTF-8") as caught:
+    with pytest.raises(DataError, match="not UTF-8: more than 10 rows") as caught:
         list(read_lines(tmp_path / "x", BadRows()))
     assert caught.value.where == f"{tmp_path / 'x'}, line {LISTED + 1}, column 3"
     assert "--encoding" in caught.value.todo
