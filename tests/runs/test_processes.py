@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from plant_cli.api import ResourceError, UsageError
-from plant_cli.runs import group as processes
+from plant_cli.runs import group
 from plant_cli.runs.group import SINGLE_PROCESS, Processes, join_processes
 from plant_cli.runs.processes import (
     OWN,
@@ -52,7 +52,7 @@ def test_the_launcher_says_which_process_this_is(monkeypatch: pytest.MonkeyPatch
     set_all(monkeypatch, {**LAUNCHED, "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"})
     assert numbers() == (2, 4, 1, 2)
     leave_group()
-    assert numbers() == ALONE
+    assert (numbers(), os.environ["MASTER_ADDR"]) == (ALONE, "127.0.0.1")
 
 
 @pytest.mark.parametrize(
@@ -92,18 +92,6 @@ def test_threads_are_what_the_environment_says_or_a_share_of_the_cores(monkeypat
     assert default_threads() == 2
 
 
-def test_leaving_the_group_touches_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    set_all(monkeypatch, LAUNCHED)
-    leave_group()
-    assert os.environ["MASTER_ADDR"] == "127.0.0.1"
-
-
-def test_the_description_is_what_the_file_says(tmp_path: Path) -> None:
-    file = tmp_path / "two.yaml"
-    file.write_text("num_processes: 2\nuse_cpu: true\n")
-    assert read_launch(file) == {"num_processes": 2, "num_machines": 1, "use_cpu": True}
-
-
 @pytest.mark.parametrize(
     ("content", "said"),
     [
@@ -129,10 +117,13 @@ def test_a_file_that_describes_no_launch_is_refused(tmp_path: Path, content: str
     assert "accelerate config" in caught.value.todo
 
 
-def test_the_command_that_makes_it_can_be_copied(tmp_path: Path) -> None:
+def test_a_launch_file_is_read_and_a_missing_one_can_be_made_by_a_command(tmp_path: Path) -> None:
+    file = tmp_path / "two of them.yaml"
     with pytest.raises(UsageError) as caught:
-        read_launch(tmp_path / "two of them.yaml")
-    assert caught.value.todo == f"accelerate config --config_file '{tmp_path}/two of them.yaml'"
+        read_launch(file)
+    assert caught.value.todo == f"accelerate config --config_file '{file}'"
+    file.write_text("num_processes: 2\nuse_cpu: true\n")
+    assert read_launch(file) == {"num_processes": 2, "num_machines": 1, "use_cpu": True}
 
 
 def test_shares_are_disjoint_and_cover_everything() -> None:
@@ -157,7 +148,7 @@ def test_a_process_that_lost_the_others_says_so(monkeypatch: pytest.MonkeyPatch)
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("Connection closed by peer [127.0.0.1]:4711\nand a trace")
 
-    monkeypatch.setattr(processes.dist, "all_reduce", broken)
+    monkeypatch.setattr(group.dist, "all_reduce", broken)
     with pytest.raises(ResourceError, match="process 2 of 3 no longer reaches the others") as caught:
         Processes(rank=1, count=3).any(False)
     assert caught.value.where == "Connection closed by peer [127.0.0.1]:4711"
@@ -169,7 +160,7 @@ def test_processes_that_may_open_too_few_files_are_not_joined(monkeypatch: pytes
     free = os.open(os.devnull, os.O_RDONLY)
     os.close(free)
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    monkeypatch.setattr(processes, "process_count", lambda: 2)
+    monkeypatch.setattr(group, "process_count", lambda: 2)
     resource.setrlimit(resource.RLIMIT_NOFILE, (free + 6, limits[1]))
     try:
         with pytest.raises(ResourceError, match=r"the 2 processes cannot be joined: .*Too many open files") as raised:
@@ -222,11 +213,9 @@ def test_processes_that_cannot_be_joined_say_so(monkeypatch: pytest.MonkeyPatch,
     def fail(backend: str, timeout: object) -> None:
         raise kind("Failed to init uv loop")
 
-    monkeypatch.setattr(processes.dist, "init_process_group", fail)
-    for name, value in {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(processes, "process_count", lambda: 2)
+    monkeypatch.setattr(group.dist, "init_process_group", fail)
+    set_all(monkeypatch, {**LAUNCHED, "RANK": "1", "WORLD_SIZE": "2"})
     with pytest.raises(ResourceError, match="the 2 processes cannot be joined: Failed to init uv loop") as raised:
         join_processes()
-    assert raised.value.where.endswith("localhost:29500")
+    assert raised.value.where.endswith("127.0.0.1:29500")
     assert "ulimit -n" in raised.value.todo

@@ -20,21 +20,13 @@ def prepared(laboratory):
     return laboratory
 
 
-def _header(laboratory):
-    return read_json(laboratory.path / "run.json", "the header")
-
-
-def test_the_first_stage_prepares_the_corpus_and_binds_the_run(prepared):
-    header = _header(prepared)
-    assert header["data_hash"] == prepared.corpora[0].data_hash
-    assert header["label_hash"] == prepared.corpora[0].labels.hash
+def test_the_first_stage_prepares_the_corpus_binds_the_run_and_later_stages_find_it(prepared):
+    header, corpus = read_json(prepared.path / "run.json", "the header"), prepared.corpora[0]
+    assert (header["data_hash"], header["label_hash"]) == (corpus.data_hash, corpus.labels.hash)
     assert header["sources"] == {str(prepared.data): hash_file(prepared.data)}
-
-
-def test_later_stages_find_it_without_being_told_where(prepared):
     prepared.run("beta")
     prepared.run("look")
-    assert [corpus.data_hash for corpus in prepared.corpora] == [prepared.corpora[0].data_hash] * 3
+    assert [later.data_hash for later in prepared.corpora] == [corpus.data_hash] * 3
     assert len(prepared.corpora[1].split("test")) == 24
 
 
@@ -63,39 +55,21 @@ def test_steps_of_one_command_share_one_corpus(laboratory, tmp_path):
     assert seen[0] is seen[1]
 
 
-def test_another_corpus_in_the_same_run_is_refused(prepared, tmp_path):
-    other = tmp_path / "other.parquet"
-    pl.read_parquet(prepared.data).with_columns(text=pl.col("text") + " changed").write_parquet(other)
-    prepared.on["beta"] = lambda context: context.corpus().split("train")
-    assert "splits.json" in prepared.fails(ArtefactError, "", "beta", flags={"data": {"path": str(other)}}).where
-
-
-def test_a_corpus_folder_of_another_run_is_refused(prepared, tmp_path):
-    corpus, header = prepared.path / "corpus", prepared.path / "run.json"
-    shutil.copy(header, tmp_path / "run.json")
-    write_json(header, {**_header(prepared), "data_hash": "0" * 64})
-    error = prepared.fails(ArtefactError, "the documents of the corpus in this run", "beta")
-    assert str(header) in error.where
-    assert str(corpus / "splits.json") in error.where
-    assert error.exit_code == 4
-
-
-def test_another_label_order_is_refused(prepared):
+@pytest.mark.parametrize(
+    ("key", "what", "file"), [("data_hash", "the documents", "splits.json"), ("label_hash", "the label order", "labels.parquet")]
+)
+def test_a_corpus_folder_of_another_run_is_refused(prepared, key, what, file):
     header = prepared.path / "run.json"
-    write_json(header, {**_header(prepared), "label_hash": "0" * 64})
-    error = prepared.fails(ArtefactError, "the label order of the corpus in this run", "beta")
-    assert str(prepared.path / "corpus" / "labels.parquet") in error.where
-    assert str(header) in error.where
+    write_json(header, {**read_json(header, "the header"), key: "0" * 64})
+    error = prepared.fails(ArtefactError, f"{what} of the corpus in this run", "beta")
+    assert (str(header) in error.where, str(prepared.path / "corpus" / file) in error.where, error.exit_code) == (True, True, 4)
 
 
-def test_labels_that_were_reordered_by_hand_are_refused(prepared):
+def test_labels_that_were_reordered_by_hand_and_other_options_are_refused(prepared):
+    prepared.fails(ArtefactError, r"prepared with validation_share = 0\.05, not 0\.3", "beta", flags={"data": {"validation_share": 0.3}})
     labels = prepared.path / "corpus" / "labels.parquet"
     pl.read_parquet(labels).reverse().write_parquet(labels)
-    assert str(labels) in prepared.fails(ArtefactError, "", "beta").where
-
-
-def test_other_data_options_in_a_later_stage_are_refused(prepared):
-    prepared.fails(ArtefactError, r"prepared with validation_share = 0\.05, not 0\.3", "beta", flags={"data": {"validation_share": 0.3}})
+    assert str(labels) in prepared.fails(ArtefactError, "", "beta", tag="other").where
 
 
 def test_a_vocabulary_is_known_by_what_it_holds(laboratory, tmp_path):
@@ -216,7 +190,7 @@ def test_another_corpus_is_told_before_anything_is_said_or_done(prepared, tmp_pa
     other = _change(prepared, tmp_path / "other.parquet")
     with pytest.raises(ArtefactError, match="the split 'train' has other texts") as caught:
         _run(prepared, other, **request_)
-    assert "--run NEW" in caught.value.todo
+    assert ("splits.json" in caught.value.where, "--run NEW" in caught.value.todo) == (True, True)
     assert prepared.calls == ["alpha"]
     assert not prepared.reporter.warnings
     assert not (prepared.path / "alpha-other").exists()
