@@ -3,71 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Never
 
-from plant_cli.api import ArtefactError, PlantError, Request, Result, SilentReporter, StageSpec
-from plant_cli.data.files import read_json
-from plant_cli.data.records import STAGE_FILE
-from plant_cli.runs.folder import CACHE, HEADER_NAME, SCRATCH, Run
+from plant_cli.api import PlantError, Request, Result, SilentReporter, StageSpec
 from plant_cli.runs.processes import leave_group, process_count, process_rank, read_launch, was_launched
-
-
-@contextmanager
-def copy_for_process(run: Path) -> Iterator[Path]:
-    """A copy of a run folder for a process other than the first: to read what the run has by now, and to write to.
-
-    What the run lacks the process prepares for itself in the copy, by the same rules, so its corpus is the same. Finished stages and the
-    cache are links to those of the run; of an unfinished stage the copy has what the stage is resumed from.
-    """
-    with TemporaryDirectory(prefix="plant-process-") as folder:
-        copy = Path(folder) / "run"
-        copy.mkdir()
-        if (run / HEADER_NAME).exists():
-            _fill(copy, run.absolute())
-        else:
-            Run.create(copy)
-        (copy / CACHE).symlink_to(run.absolute() / CACHE)  # which may not be there yet: the first process makes it
-        yield copy
-
-
-def _fill(copy: Path, run: Path) -> None:
-    for name in (HEADER_NAME, "recipe.yaml"):
-        if (run / name).exists():
-            shutil.copyfile(run / name, copy / name)
-    if (run / "corpus").exists():
-        _copy_files(run / "corpus", copy / "corpus")
-    for record in run.glob(f"[!.]*/{STAGE_FILE}"):
-        stage = record.parent
-        try:
-            status = read_json(record, "the record of a stage").get("status")
-        except ArtefactError:
-            if record.exists():
-                raise
-            continue  # the first process has begun it anew in this moment
-        if status == "done":
-            (copy / stage.name).symlink_to(stage)
-            continue
-        (copy / stage.name).mkdir()
-        shutil.copyfile(record, copy / stage.name / STAGE_FILE)
-        if (stage / SCRATCH).is_dir():
-            (copy / stage.name / SCRATCH).symlink_to(stage / SCRATCH)
-
-
-def _copy_files(source: Path, target: Path) -> None:
-    """Like `shutil.copytree`, which gathers what the system refuses into one error that names no file."""
-    target.mkdir()
-    for entry in source.iterdir():
-        if entry.is_dir():
-            _copy_files(entry, target / entry.name)
-        else:
-            shutil.copyfile(entry, target / entry.name)
+from plant_cli.runs.run_copy import copy_run
 
 
 def launch(file: Path, arguments: Sequence[str]) -> Never:
@@ -92,7 +37,7 @@ def run_together(spec: StageSpec, request: Request, tag: str | None) -> Result |
         _meet()
         return run_stage(request, spec.name, tag)
     if spec.parallel:
-        with copy_for_process(request.run_path) as copy:
+        with copy_run(request.run_path) as copy:
             _meet()
             with _naming_run(copy, request.run_path):
                 run_stage(replace(request, run_path=copy, reporter=SilentReporter()), spec.name, tag)

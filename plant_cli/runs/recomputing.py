@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from plant_cli.api import Interrupted, PlantError, Request, Runner, SilentReporter, StageSpec
@@ -15,6 +13,7 @@ from plant_cli.data.files import read_json
 from plant_cli.data.records import StageRecord
 from plant_cli.runs.changes import hash_source
 from plant_cli.runs.folder import Run
+from plant_cli.runs.run_copy import copy_run
 from plant_cli.runs.session import Interruption
 
 TOLERANCE = 1e-9  # another processor sums in another order
@@ -71,8 +70,8 @@ def _find_hindrance(run: Run, record: StageRecord) -> str:
 def _recompute_stage(run: Run, folder: Path, record: StageRecord, request: Request, runner: Runner, figures: Sequence[str]) -> Recomputed:
     options = {**record.options, **({"require": []} if "require" in record.options else {})}
     flags = {record.stage: options, **record.sections}
-    with TemporaryDirectory(prefix="plant-verify-") as scratch:
-        copy = _mirror(run.path, Path(scratch) / "run", leave_out=folder.name)
+    with copy_run(run.path) as copy:
+        (copy / folder.name).unlink()
         again = replace(request, run_path=copy, recipe=None, sets=(), flags=flags, reporter=SilentReporter(), force=False, resume=False)
         try:
             runner.run_stage(again, record.stage, record.tag)
@@ -90,21 +89,6 @@ def _pair_files(folder: Path, again: Path, name: str) -> Iterator[tuple[str, Any
     saved, again_saved = (read_json(path / name, "the figures") for path in (folder, again))
     for place, ours, theirs in _pair_numbers(saved, again_saved):
         yield f"{name}: {place}", ours, theirs
-
-
-def _mirror(run: Path, copy: Path, leave_out: str) -> Path:
-    """A run whose stages are links to those of another one; what belongs to the run itself is copied."""
-    copy.mkdir()
-    for entry in run.iterdir():
-        if entry.name.startswith(".") or entry.name == leave_out:
-            continue
-        if entry.name == "corpus":
-            shutil.copytree(entry, copy / entry.name)
-        elif entry.is_dir():
-            (copy / entry.name).symlink_to(entry.resolve(), target_is_directory=True)
-        else:
-            shutil.copy2(entry, copy / entry.name)
-    return copy
 
 
 def _pair_numbers(saved: Any, again: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
