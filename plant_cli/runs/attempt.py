@@ -36,7 +36,7 @@ def perform(context: RunContext, step: Step) -> Result:
 def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> Result:
     """Run a stage in its folder, or continue it if the context says so, and add it to the run's own recipe.
 
-    What the stage raises is recorded in stage.json. An error without a place gets the stage's folder as its place.
+    What the stage raises is recorded in stage.json. An error without a place names the command.
     """
     reserve = mmap(-1, RESERVE, flags=MAP_PRIVATE)  # address space alone: its pages are never touched
     record = _begin(context, step, folder, run)
@@ -100,8 +100,6 @@ def _ending(record: StageRecord, context: RunContext, started: float) -> dict[st
 
 def _fail(error: BaseException, record: StageRecord, context: RunContext, folder: StageFolder) -> Never:
     """Record how the attempt ended, then raise the error to show."""
-    if isinstance(error, PlantError):
-        error.where = error.where or str(folder.path)
     stopped = isinstance(error, Interrupted | KeyboardInterrupt)
     text = error.what if isinstance(error, PlantError) else str(error) or type(error).__name__
     ending = record.model_copy(update={"status": "interrupted" if stopped else "failed", "error": text})
