@@ -115,7 +115,8 @@ class DiffOptions(Options):
 
     systems: list[str] = option(
         ...,
-        "A and B: folder in the run (finetune-baseline), tag, another run's folder, or predictions file. Harm is what B does worse than A.",
+        "A and B, the systems to compare: a folder in the run (finetune-baseline), a tag, the folder of another run, or a file of predictions. "
+        "Harm is what B does worse than A.",
         argument=True,
         path=True,
         min_length=2,
@@ -181,7 +182,7 @@ class MigOptions(Options):
     signal: Choice = choice("signal", "mig", "The signal that measures how strongly a word indicates a label.", was="score")
     label_text_weight: float = option(
         0.0,
-        "Relevance added to the words of a label's title, rarest word most, also to words that --min-df would leave out; 0: none. "
+        "Relevance added to the words of a label's title; the rarest word gets most. Words that --min-df would leave out count, too. 0: none. "
         "0.25 helped labels with few documents on all corpora it was tried on.",
         ge=0,
         le=1,
@@ -222,14 +223,14 @@ class MigOptions(Options):
 class MigShowOptions(Options):
     """Options of `mig show`."""
 
-    label: str = option(help="A label: its id or title, or part of one; after -- if it begins with a dash.", argument=True)
+    label: str = option(help="Id or title of a label, or a part of one; put -- before one that begins with a dash.", argument=True)
     limit: int = option(20, "Words shown.", level="everyday", ge=1)
 
 
 class EditOptions(Options):
     """Options of `mig edit`."""
 
-    label: str | None = option(None, "A label: its whole id or title; after -- if it begins with a dash.", level="everyday", argument=True)
+    label: str | None = option(None, "Id or title of a label; put -- before one that begins with a dash.", level="everyday", argument=True)
     deny: tuple[str, ...] = option((), "A word that must not count for the label (repeatable).", level="everyday")
     allow: tuple[str, ...] = option((), "A word and its relevance from 0 to 1, such as stroke=0.8 (repeatable).", level="everyday")
     list: bool = option(False, "Show the edits of the label, or of all labels; change nothing.", level="everyday")
@@ -244,7 +245,7 @@ class PlanOptions(Options):
     """What to plan."""
 
     recipe: str | None = option(
-        None, "The recipe: a file, or a shipped one's name (default: the run as it is).", level="everyday", argument=True
+        None, "The recipe, a file or a shipped one's name (default: the run as it is).", level="everyday", argument=True
     )
 
 
@@ -371,7 +372,7 @@ class ReportOptions(Options):
 class RunOptions(Options):
     """Which recipe, and with how many seeds."""
 
-    recipe: str = option(help="The recipe: a file, or the name of a shipped one.", argument=True)
+    recipe: str = option(help="The recipe, a file or the name of a shipped one.", argument=True)
     seeds: int = option(
         1, "Train with this many seeds, from the recipe's on; stages that do not depend on the seed run once.", level="everyday", ge=1
     )
@@ -472,7 +473,7 @@ class ThresholdOptions(Options):
 
     system: str | None = option(
         None,
-        "Whose decisions: a folder in the run (finetune-baseline), a tag, or a file of any tool's predictions of "
+        "The system that decides: a folder in the run (finetune-baseline), a tag, or a file of any tool's predictions of "
         "validation. Default: the network of this run, or of --tag.",
         level="everyday",
         argument=True,

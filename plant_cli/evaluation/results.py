@@ -148,7 +148,7 @@ class ScoringOptions(Options):
     )
     remove_pairs: str | None = option(
         None,
-        "Pairs `document label`, numbers from 0, to take out of the predictions, such as filter_labels_test.txt of LF- data sets.",
+        "Pairs to take out of the predictions: `document label`, numbers from 0, such as filter_labels_test.txt of LF- data sets.",
         path=True,
     )
     memory: str = option("1GB", "Memory for the scores that AUC reads at a time, such as 500MB.", pattern=SIZE_PATTERN)

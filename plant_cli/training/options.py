@@ -93,7 +93,7 @@ class PretrainOptions(TrainingOptions):
         ge=1,
     )
     least_gain: float = option(
-        0.003, "What an epoch must gain in validation nDCG to count as better, when training decides whether to stop.", ge=0
+        0.003, "Least gain of an epoch that counts as better: in validation nDCG, when training decides whether to stop.", ge=0
     )
     rate_attention: float | None = option(
         None,
@@ -220,7 +220,7 @@ class FinetuneOptions(TrainingOptions):
     )
     least_gain: float | None = option(
         None,
-        f"What an epoch must gain in the validation figure to count as better, when training decides whether to stop. {LEAST_GAIN.help}",
+        f"Least gain of an epoch that counts as better: in the validation figure, when training decides whether to stop. {LEAST_GAIN.help}",
         ge=0,
     )
     loss: Choice = choice("loss", "focal-hnm", "The loss over labels.")
@@ -238,7 +238,7 @@ class FinetuneOptions(TrainingOptions):
     shortlist: Choice | None = choice(
         "shortlist",
         None,
-        "Look for hard negatives only among the labels that this proposes, and score these and what scorers list after each epoch; needs "
+        "Look for hard negatives only among the labels that this proposes; these and what scorers list are scored after each epoch. It needs "
         "`plant mig`. The saved model, its calibration and `predict` score every label. "
         "Default: words from 2,000 labels on, if there are scorers beside the network and the run has relevance, else none (paper: none).",
     )
