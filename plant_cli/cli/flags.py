@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Optional, Union, get_args, get_origi
 import typer
 from pydantic.fields import FieldInfo
 
-from plant_cli.api import Choice, StageSpec
+from plant_cli.api import Choice, Options, StageSpec
 from plant_cli.api.context import DEFAULT_RUN
 from plant_cli.api.options import SHARED_SECTIONS, default_text, former_names, rules_text, type_text
 from plant_cli.api.specs import KINDS
@@ -75,13 +75,18 @@ def stage_flags(spec: StageSpec, registry: Registry) -> list[Flag]:
     flags = [
         flag
         for section, model in sections.items()
-        for name, info in sorted(model.model_fields.items(), key=lambda pair: pair[0] not in model.__annotations__)  # then the inherited
+        for name, info in _own_first(model)
         if (flag := _option_flag(section, name, info, spec, registry, positional=section == spec.name or not own)) is not None
     ]
     kept: dict[str, Flag] = {}
     for flag in [*flags, *_general_flags(spec)]:
         kept.setdefault(flag.field, flag)
     return sorted(kept.values(), key=lambda flag: not flag.positional)
+
+
+def _own_first(model: type[Options]) -> list[tuple[str, FieldInfo]]:
+    """The fields of a model: arguments and its own options as they are declared, then the options that it inherits."""
+    return sorted(model.model_fields.items(), key=lambda pair: pair[0] not in model.__annotations__ and not _extra(pair[1]).get("argument"))
 
 
 def former_flags(spec: StageSpec) -> dict[str, str]:

@@ -115,7 +115,7 @@ class DiffOptions(Options):
 
     systems: list[str] = option(
         ...,
-        "A and B, the systems to compare: a folder in the run (finetune-baseline), a tag, the folder of another run, or a file of predictions. "
+        "A and B, the systems to compare: a folder in the run (finetune-baseline), a tag, the folder of another run, or predictions. "
         "Harm is what B does worse than A.",
         argument=True,
         path=True,
@@ -182,7 +182,7 @@ class MigOptions(Options):
     signal: Choice = choice("signal", "mig", "The signal that measures how strongly a word indicates a label.", was="score")
     label_text_weight: float = option(
         0.0,
-        "Relevance added to the words of a label's title; the rarest word gets most. Words that --min-df would leave out count, too. 0: none. "
+        "Relevance added to the words of a label's title; the rarest word gets most. Words below --min-df count, too. 0: none. "
         "0.25 helped labels with few documents on all corpora it was tried on.",
         ge=0,
         le=1,

@@ -238,7 +238,7 @@ class FinetuneOptions(TrainingOptions):
     shortlist: Choice | None = choice(
         "shortlist",
         None,
-        "Look for hard negatives only among the labels that this proposes; these and what scorers list are scored after each epoch. It needs "
+        "Look for hard negatives only among the labels that this proposes; they and what scorers list are scored after each epoch. Needs "
         "`plant mig`. The saved model, its calibration and `predict` score every label. "
         "Default: words from 2,000 labels on, if there are scorers beside the network and the run has relevance, else none (paper: none).",
     )

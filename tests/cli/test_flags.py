@@ -130,3 +130,20 @@ def test_what_every_command_has_is_no_name_for_an_option() -> None:
     names = [name.strip(",") for flag in general for name in flag.shown.split() if name.startswith("-")]
     assert {flag.field for flag in general} - {"recipe"} | {"help", "help_all"} == {*GENERAL_FLAGS}
     assert {name for name in names if not name.startswith("--")} | {"-h"} == {*GENERAL_LETTERS}
+
+
+class FartherOptions(NamesOptions):
+    depth: int = option(1, "How deep.")
+    target: str | None = option(None, "Where to.", argument=True)
+
+
+def test_inherited_arguments_stay_first_and_inherited_options_follow_those_of_the_stage() -> None:
+    class NearerOptions(FartherOptions):
+        file: str | None = option(None, "A file.", argument=True)
+        width: int = option(1, "How wide.")
+
+    spec = StageSpec(name="s", summary="S.", options=NearerOptions, run=lambda context, options: Result())
+    names = [flag.field for flag in stage_flags(spec, installed()) if flag.section == "s"]
+    assert names == ["systems", "target", "file", "width", "depth"]
+    copy = installed().find(StageSpec, "recipe copy")
+    assert [flag.shown for flag in stage_flags(copy, installed()) if flag.positional] == ["RECIPE", "FILE"]
