@@ -235,7 +235,7 @@ def test_what_cannot_be_averaged_is_refused_at_once(pair: Any, tmp_path: Path) -
         ({"systems": ("finetune",)}, "1 system is named"),
         ({"systems": ()}, "no system is named"),
         ({"systems": ("finetune", "finetune")}, "given twice"),
-        ({"tag": None}, "have their place"),
+        ({"tag": None}, "would replace the predictions"),
         ({"systems": ("finetune", str(file))}, "is a file"),
     ):
         with pytest.raises(UsageError, match=said):
