@@ -6,17 +6,17 @@ from pathlib import Path
 
 import polars as pl
 
-from plant_cli.api import Column, Corpus, Result, StageContext, Table, UsageError
+from plant_cli.api import Column, Result, StageContext, Table, UsageError
 from plant_cli.commands.options import FEW, MANY, SuggestOptions
 from plant_cli.data.files import require_free
 from plant_cli.data.tables import output_format, write_table
 from plant_cli.evaluation.systems import find_chosen
 from plant_cli.network.cuts import Cut, cut_summary
 from plant_cli.report.text import count
-from plant_cli.scoring.decisions import Thresholds, read_thresholds
-from plant_cli.scoring.models import TrainedModel, load_model
+from plant_cli.scoring.decisions import Thresholds
+from plant_cli.scoring.models import TrainedModel
 from plant_cli.scoring.new_texts import TextReader
-from plant_cli.scoring.opened_models import find_source
+from plant_cli.scoring.opened_models import OpenModel, open_in
 from plant_cli.scoring.top_labels import Scoring, TopLabels
 
 SHOWN = 5  # documents in the table when the rest is in a file
@@ -26,16 +26,11 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     """Nothing is written to the run: the suggestions go to the screen, or to a table of their own."""
     output = _writable(options, force=context.force)
     ids, texts = _read_texts(context, options)
-    corpus = context.corpus()
-    folder = context.input("finetune", context.tag)
-
-    labels, chosen = corpus.labels, options.thresholds
-    thresholds = read_thresholds(folder, labels.hash, len(labels)) if chosen is None else find_chosen(context, chosen)
-
-    model = load_model(find_source(context, folder))
+    chosen = None if options.thresholds is None else find_chosen(context, options.thresholds)
+    opened = open_in(context, chosen)
     if options.why:
-        _require_scorers(model)
-    top = model.score(
+        _require_scorers(opened.model)
+    top = opened.model.score(
         texts,
         Scoring(
             name="texts",
@@ -47,15 +42,15 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
         ),
     )
     reasons = [[reason.text for reason in own] for own in top.reasons] if options.why else None
-    found = _suggestions(ids, top, thresholds, corpus, reasons)
+    found = _suggestions(ids, top, opened, reasons)
     found = found.filter(~found["row"].is_in([row for row, text in enumerate(texts) if not text.strip()]))
     if options.assigned:
-        _warn_of_more(found, top.labels.shape[1], len(corpus.labels), context)
+        _warn_of_more(found, top.labels.shape[1], len(opened.labels), context)
         found = found.filter("assigned")
     if output is not None:
         context.confirm_inputs()
-        _write(found, output, ids, titled=any(corpus.labels.titles), decided=chosen is not None, explained=options.why)
-    return _report(found, ids, output, top.cut, thresholds, chosen=chosen is not None, explained=options.why)
+        _write(found, output, ids, titled=any(opened.labels.titles), decided=chosen is not None, explained=options.why)
+    return _report(found, ids, output, top.cut, opened.thresholds, chosen=chosen is not None, explained=options.why)
 
 
 def _read_texts(context: StageContext, options: SuggestOptions) -> tuple[list[str], list[str]]:
@@ -77,7 +72,7 @@ def _require_scorers(model: TrainedModel) -> None:
     if model.combination is None or model.combination.scorers is None:
         raise UsageError(
             "the model has no scorers that could say why",
-            where="plant suggest, option why",
+            where="--why",
             expected="a model that was trained with scorers",
             todo="leave --why out, or train with `plant finetune --scorers words,titles,neighbours,linear --force`",
         )
@@ -105,9 +100,9 @@ def _writable(options: SuggestOptions, *, force: bool) -> Path | None:
     return output
 
 
-def _suggestions(ids: list[str], top: TopLabels, thresholds: Thresholds, corpus: Corpus, reasons: list[list[str]] | None) -> pl.DataFrame:
+def _suggestions(ids: list[str], top: TopLabels, opened: OpenModel, reasons: list[list[str]] | None) -> pl.DataFrame:
     """A row for each suggestion: document, label, title, score, its threshold, whether the score reaches it, what to do, and why."""
-    names, titles = corpus.labels.ids, corpus.labels.titles
+    names, titles, thresholds = opened.labels.ids, opened.labels.titles, opened.thresholds
     cuts, decisions = thresholds.select(top.labels).tolist(), thresholds.decide(top.labels, top.scores)
     rows = [
         (row, document, names[label], titles[label], score, threshold, score >= threshold, decision, why)

@@ -89,7 +89,11 @@ def open_model(run_path: Path | str, tag: str | None = None, *, sets: Sequence[s
     request = Request(registry=installed(), run_path=Path(run_path), sets=sets, reporter=heard)
     context = RequestRunner(request).open(ACTION, tag)
     with context.reading_whole():
-        folder, corpus = context.input("finetune", tag), context.corpus()
-        model = load_model(find_source(context, folder))
-        thresholds = read_thresholds(folder, corpus.labels.hash, len(corpus.labels))
-    return OpenModel(model=model, labels=corpus.labels, thresholds=thresholds, reporter=heard)
+        return open_in(context)
+
+
+def open_in(context: StageContext, thresholds: Thresholds | None = None) -> OpenModel:
+    """The model of a context's run and tag, with these thresholds instead of its own."""
+    folder, labels = context.input("finetune", context.tag), context.corpus().labels
+    chosen = thresholds or read_thresholds(folder, labels.hash, len(labels))
+    return OpenModel(model=load_model(find_source(context, folder)), labels=labels, thresholds=chosen, reporter=context.reporter)

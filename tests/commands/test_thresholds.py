@@ -147,7 +147,7 @@ def test_bad_input(clinic, decided, tmp_path):
     with pytest.raises(ArtefactError, match="finetune-other"):
         decided("system=other", "target=[f1]", force=True)
     clinic("thresholds", "thresholds.target=[f1]", force=True)
-    with pytest.raises(UsageError, match="one threshold and a list"):
+    with pytest.raises(UsageError, match="--threshold and --thresholds exclude each other"):
         clinic("eval", "eval.threshold=0.5", "eval.thresholds=thresholds")
     with pytest.raises(ArtefactError, match="thresholds-none"):
         clinic("suggest", "suggest.text=fever", "suggest.thresholds=none")
