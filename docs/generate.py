@@ -7,6 +7,7 @@ A block stands between `<!-- generated: NAME -->` and `<!-- end -->`; `BLOCKS` s
 from __future__ import annotations
 
 import argparse
+import ast
 import dataclasses
 import inspect
 import json
@@ -15,6 +16,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +137,7 @@ def spec_pages() -> Iterator[str]:
         inherited = set() if spec is Spec else {field.name for field in dataclasses.fields(Spec)}
         rows = [(f"`{f.name}`", code(f.type), default_of(f)) for f in dataclasses.fields(spec) if f.name not in inherited]
         yield from (f"### `{spec.__name__}`", "", inspect.cleandoc(spec.__doc__ or "").split("\n\nArgs:")[0], "")
-        meanings = argument_meanings(spec.__doc__)
+        meanings = field_meanings(spec)
         yield from table(("field", "type", "default", "meaning"), [(*row, meanings.get(row[0].strip("`"), "")) for row in rows])
 
 
@@ -150,7 +152,7 @@ def value_pages() -> Iterator[str]:
     """Every value of the contract that is no spec and no error: dataclasses with their fields, options models, other classes."""
     for name, value in exported(lambda value: inspect.isclass(value) and dataclasses.is_dataclass(value) and not issubclass(value, Spec)):
         yield from (f"### `{name}`", "", first_sentence(value.__doc__), "")
-        meanings = argument_meanings(value.__doc__)
+        meanings = field_meanings(value)
         rows = [(f"`{f.name}`", code(f.type), default_of(f), meanings.get(f.name, "")) for f in dataclasses.fields(value)]
         yield from table(("field", "type", "default", "meaning"), rows)
         yield from table(("member", "meaning"), found) if (found := list(members(value))) else ()
@@ -318,6 +320,17 @@ def argument_meanings(docstring: str | None) -> dict[str, str]:
     """What the part `Args:` or `Attributes:` of a docstring says about each name."""
     text = re.split(r"(?:Args|Attributes):\n", inspect.cleandoc(docstring or ""), maxsplit=1)[-1]
     return dict(re.findall(r"^    (\w[\w, ]*): (.*(?:\n      .*)*)", text, re.MULTILINE))
+
+
+def field_meanings(owner: type) -> dict[str, str]:
+    """What the string below each field of a class says, or the part `Args:` of its docstring."""
+    body = ast.parse(inspect.cleandoc(inspect.getsource(owner))).body[0].body  # type: ignore[attr-defined]
+    below = {
+        field.target.id: text.value.value
+        for field, text in pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+    }
+    return argument_meanings(owner.__doc__) | below
 
 
 def default_of(field: dataclasses.Field[Any]) -> str:

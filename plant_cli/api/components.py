@@ -11,19 +11,16 @@ from plant_cli.api.options import Choice, NoOptions, Options
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """What every component has.
-
-    Args:
-        name: kebab-case, unique within its kind.
-        summary: one sentence for lists and help.
-        options: the model of its options.
-        source: where it comes from (paper and equation, or empty).
-    """
+    """What every component has."""
 
     name: str
+    """Kebab-case, unique within its kind."""
     summary: str
+    """One sentence for lists and help."""
     options: type[Options] = NoOptions
+    """The model of its options."""
     source: str = ""
+    """Where it comes from (paper and equation, or empty)."""
 
 
 SpecT = TypeVar("SpecT", bound=Spec)
@@ -31,27 +28,24 @@ SpecT = TypeVar("SpecT", bound=Spec)
 
 @dataclass(frozen=True, kw_only=True)
 class PluginRecord:
-    """One plugin, loaded or broken.
-
-    Args:
-        name: of its entry point.
-        distribution: the installed package that holds it.
-        version: of that package.
-        module: its module, as it is imported.
-        file: that of its module.
-        error: why it is broken, in one line; None if it works.
-        trace: the whole trace of that error.
-        components: kind and name of each component that it brings.
-    """
+    """One plugin, loaded or broken."""
 
     name: str
+    """Of its entry point."""
     distribution: str = "?"
+    """The installed package that holds it."""
     version: str = "?"
+    """Of that package."""
     module: str = "?"
+    """Its module, as it is imported."""
     file: str = "?"
+    """That of its module."""
     error: str | None = None
+    """Why it is broken, in one line; None if it works."""
     trace: str | None = None
+    """The whole trace of that error."""
     components: tuple[tuple[str, str], ...] = ()
+    """Kind and name of each component that it brings."""
 
     @property
     def state(self) -> str:

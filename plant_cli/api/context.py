@@ -34,33 +34,28 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """One column of a table.
-
-    Args:
-        name: its heading.
-        kind: how its cells are shown: `text`, `count` (a whole number), `points` (a fraction, times 100 with one decimal) or `exact`
-            (a number as it is).
-    """
+    """One column of a table."""
 
     name: str
+    """Its heading."""
     kind: Literal["text", "count", "points", "exact"] = "text"
+    """How its cells are shown: `text`, `count` (a whole number), `points` (a fraction, times 100 with one decimal) or `exact` (a number as
+    it is).
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Rows for a person (or, in another format, for a program).
-
-    Args:
-        title: stands above it.
-        columns: their names and how they are shown.
-        rows: one cell for each column.
-        notes: lines below it.
-    """
+    """Rows for a person (or, in another format, for a program)."""
 
     title: str
+    """Stands above it."""
     columns: Sequence[Column]
+    """Their names and how they are shown."""
     rows: Sequence[Sequence[Cell]]
+    """One cell for each column."""
     notes: Sequence[str] = ()
+    """Lines below it."""
 
     def __post_init__(self) -> None:
         """Refuse a row that has not one cell for each column."""
@@ -71,21 +66,18 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a stage or action gives back.
-
-    Args:
-        tables: go to stdout.
-        data: what `--format json` prints (default: the tables).
-        next_step: one line for a person at a terminal: what to do now.
-        summary: the main figures, recorded in stage.json.
-        failure: shown after the tables, and decides the exit code, for an action that shows what is wrong.
-    """
+    """What a stage or action gives back."""
 
     tables: Sequence[Table] = ()
+    """Go to stdout."""
     data: Any = None
+    """What `--format json` prints (default: the tables)."""
     next_step: str | None = None
+    """One line for a person at a terminal: what to do now."""
     summary: dict[str, Any] = field(default_factory=dict)
+    """The main figures, recorded in stage.json."""
     failure: PlantError | None = None
+    """Shown after the tables, and decides the exit code, for an action that shows what is wrong."""
 
 
 class Task(Protocol):
@@ -143,48 +135,42 @@ DEFAULT_RUN = Path("plant-run")
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a user asked for.
-
-    Args:
-        registry: where stages and components are found.
-        run_path: the run folder; made if it does not exist and a stage writes.
-        recipe: a recipe to take options from, by path or shipped name; None: none.
-        sets: `--set` texts, `section.key=value`.
-        flags: explicit values by section: a stage's own under its name, and `data`, `model`, `machine`.
-        reporter: where progress, notes and warnings go.
-        force: replace what is finished.
-        resume: continue what is not finished.
-        seeds: how many seeds a recipe is run with, 1 or more.
-    """
+    """What a user asked for."""
 
     registry: Components
+    """Where stages and components are found."""
     run_path: Path = DEFAULT_RUN
+    """The run folder; made if it does not exist and a stage writes."""
     recipe: str | None = None
+    """A recipe to take options from, by path or shipped name; None: none."""
     sets: Sequence[str] = ()
+    """`--set` texts, `section.key=value`."""
     flags: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Explicit values by section: a stage's own under its name, and `data`, `model`, `machine`."""
     reporter: Reporter = field(default_factory=SilentReporter)
+    """Where progress, notes and warnings go."""
     force: bool = False
+    """Replace what is finished."""
     resume: bool = False
+    """Continue what is not finished."""
     seeds: int = 1
+    """How many seeds a recipe is run with, 1 or more."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepResult:
-    """What became of one step of a recipe.
-
-    Args:
-        name: its section: the stage with its tag, such as `finetune-baseline`.
-        writes: false for an action.
-        result: what the stage gave back; of a step that was passed over only the recorded summary.
-        unchanged: true if it was passed over, since nothing had changed.
-        seconds: how long it took.
-    """
+    """What became of one step of a recipe."""
 
     name: str
+    """Its section: the stage with its tag, such as `finetune-baseline`."""
     writes: bool
+    """False for an action."""
     result: Result
+    """What the stage gave back; of a step that was passed over only the recorded summary."""
     unchanged: bool
+    """True if it was passed over, since nothing had changed."""
     seconds: float
+    """How long it took."""
 
 
 class Runner(Protocol):

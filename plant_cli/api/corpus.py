@@ -18,45 +18,40 @@ SPLITS: tuple[SplitName, ...] = ("train", "validation", "test")
 
 @dataclass(frozen=True)
 class Pieces:
-    """A split cut into consecutive parts, each small enough to be held, so that the whole never is.
-
-    Args:
-        whole: the split that was cut; where `Dataset.splits` has another frame, the parts are not its.
-        parts: lazy frames that give the rows of `whole` when collected one after the other.
-    """
+    """A split cut into consecutive parts, each small enough to be held, so that the whole never is."""
 
     whole: pl.LazyFrame
+    """The split that was cut; where `Dataset.splits` has another frame, the parts are not its."""
     parts: Sequence[pl.LazyFrame]
+    """Lazy frames that give the rows of `whole` when collected one after the other."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """What a dataset plugin yields.
-
-    Args:
-        splits: lazy frames `doc_id: str, text: str, labels: list[str]` (+ any metadata columns) by split name; only "train" is required.
-        labels: lazy frame `label: str, title: str | null` (+ `description: str`, `alternatives: list[str]`, `parents: list[str]`), or None.
-        evidence: lazy frame `doc_id, label, start, end, text` of gold spans (character offsets, end exclusive), or None.
-        excluded: lazy frame `doc_id, label` of pairs that the corpus says to leave out of predictions (a label that is the document
-            itself), or None; they are carried from format to format.
-        licence: of the corpus, as an SPDX name where there is one.
-        citation: what a paper that uses it should cite.
-        access: `local` files of the user, `bundled` with a package, or fetched from a `hub`.
-        files: what was read, for the run's hashes.
-        remarks: what was guessed on reading and the user should know (no split column: how it was split).
-        pieces: the same splits in parts, for those that may be larger than memory.
-    """
+    """What a dataset plugin yields."""
 
     splits: Mapping[SplitName, pl.LazyFrame]
+    """Lazy frames `doc_id: str, text: str, labels: list[str]` (+ any metadata columns) by split name; only "train" is required."""
     labels: pl.LazyFrame | None = None
+    """Lazy frame `label: str, title: str | null` (+ `description: str`, `alternatives: list[str]`, `parents: list[str]`), or None."""
     evidence: pl.LazyFrame | None = None
+    """Lazy frame `doc_id, label, start, end, text` of gold spans (character offsets, end exclusive), or None."""
     excluded: pl.LazyFrame | None = None
+    """Lazy frame `doc_id, label` of pairs that the corpus says to leave out of predictions (a label that is the document itself), or None;
+    they are carried from format to format.
+    """
     licence: str = "unknown"
+    """Of the corpus, as an SPDX name where there is one."""
     citation: str = ""
+    """What a paper that uses it should cite."""
     access: Literal["local", "bundled", "hub"] = "local"
+    """`local` files of the user, `bundled` with a package, or fetched from a `hub`."""
     files: Sequence[str] = ()
+    """What was read, for the run's hashes."""
     remarks: Sequence[str] = ()
+    """What was guessed on reading and the user should know (no split column: how it was split)."""
     pieces: Mapping[SplitName, Pieces] = field(default_factory=dict)
+    """The same splits in parts, for those that may be larger than memory."""
 
     def __post_init__(self) -> None:
         """Refuse what would be left out, or read letter by letter, in silence."""
@@ -70,24 +65,22 @@ class Dataset:
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetCard:
-    """What a user should know of a published corpus before reading it.
-
-    Args:
-        title: its name, a colon, and what it is.
-        licence: as an SPDX name where there is one, else in words.
-        citation: what a paper that uses it should cite.
-        source: where to get it.
-        files: what the path must name.
-        variants: known versions by name, each with the expected documents of each split (or of all, under `documents`) and, under
-            `labels`, the labels.
-    """
+    """What a user should know of a published corpus before reading it."""
 
     title: str
+    """Its name, a colon, and what it is."""
     licence: str
+    """As an SPDX name where there is one, else in words."""
     citation: str
+    """What a paper that uses it should cite."""
     source: str
+    """Where to get it."""
     files: str
+    """What the path must name."""
     variants: Mapping[str, Mapping[str, int]] = field(default_factory=dict, hash=False)
+    """Known versions by name, each with the expected documents of each split (or of all, under `documents`) and, under `labels`, the
+    labels.
+    """
 
 
 class LabelIndex(Protocol):
@@ -142,17 +135,14 @@ class LabelIndex(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """Gold spans of a split: where in its documents it stands that they have their labels.
-
-    Args:
-        rows: document of each span, as its row in the split, rising [n].
-        labels: the label that it justifies, one of the document's [n].
-        spans: character offsets (code points, end exclusive) in the document's text [n, 2].
-    """
+    """Gold spans of a split: where in its documents it stands that they have their labels."""
 
     rows: npt.NDArray[np.int64]
+    """Document of each span, as its row in the split, rising [n]."""
     labels: Sequence[str]
+    """The label that it justifies, one of the document's [n]."""
     spans: npt.NDArray[np.int64]
+    """Character offsets (code points, end exclusive) in the document's text [n, 2]."""
 
     def take(self, rows: npt.NDArray[np.int64]) -> Evidence:
         """The spans of some documents of the split, as of a split that holds them in this order."""
@@ -162,15 +152,12 @@ class Evidence:
 
 @dataclass(frozen=True, kw_only=True)
 class Excluded:
-    """Pairs of a split that predictions are not judged by: the corpus says to leave them out (see `Dataset.excluded`).
-
-    Args:
-        rows: document of each pair, as its row in the split, rising [n].
-        labels: the label, perhaps one that no training document has [n].
-    """
+    """Pairs of a split that predictions are not judged by: the corpus says to leave them out (see `Dataset.excluded`)."""
 
     rows: npt.NDArray[np.int64]
+    """Document of each pair, as its row in the split, rising [n]."""
     labels: Sequence[str]
+    """The label, perhaps one that no training document has [n]."""
 
     def take(self, rows: npt.NDArray[np.int64]) -> Excluded:
         """The pairs of some documents of the split, as of a split that holds them in this order."""
@@ -180,27 +167,24 @@ class Excluded:
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
-    """One split in memory.
-
-    Args:
-        name: train, validation or test.
-        doc_ids: ids of the documents [N].
-        texts: their texts [N].
-        gold: csr [N, L] of 0/1 over the label index (labels of train).
-        unseen: csr [N, U] of 0/1 over `unseen_labels`.
-        unseen_labels: gold labels that no training document has [U].
-        evidence: gold spans, of labels unseen in train, too; None if the corpus has none.
-        excluded: pairs that do not count in predictions; None if the corpus has none.
-    """
+    """One split in memory."""
 
     name: SplitName
+    """Train, validation or test."""
     doc_ids: Sequence[str]
+    """Ids of the documents [N]."""
     texts: Sequence[str]
+    """Their texts [N]."""
     gold: csr_array
+    """Csr [N, L] of 0/1 over the label index (labels of train)."""
     unseen: csr_array
+    """Csr [N, U] of 0/1 over `unseen_labels`."""
     unseen_labels: Sequence[str] = field(default=())
+    """Gold labels that no training document has [U]."""
     evidence: Evidence | None = None
+    """Gold spans, of labels unseen in train, too; None if the corpus has none."""
     excluded: Excluded | None = None
+    """Pairs that do not count in predictions; None if the corpus has none."""
 
     def __len__(self) -> int:
         return len(self.doc_ids)

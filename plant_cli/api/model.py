@@ -19,17 +19,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TokenBatch:
-    """Tokenised documents, ragged: one entry a document, special tokens not included.
-
-    Args:
-        ids: token ids [n] of each document.
-        spans: character offsets [n, 2] of each token in its document (code points, end exclusive).
-        dropped: tokens beyond the backbone's limit, per document; counted and reported, never silent.
-    """
+    """Tokenised documents, ragged: one entry a document, special tokens not included."""
 
     ids: Sequence[IntArray]
+    """Token ids [n] of each document."""
     spans: Sequence[IntArray]
+    """Character offsets [n, 2] of each token in its document (code points, end exclusive)."""
     dropped: Sequence[int]
+    """Tokens beyond the backbone's limit, per document; counted and reported, never silent."""
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -41,18 +38,16 @@ class TokenBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """What a decoder is given of a batch of documents.
-
-    Args:
-        hidden: hidden states [B, T, H].
-        mask: bool [B, T], true for real tokens.
-        words: row of each token's word in the relevance table [B, T], int64; -1 for none. All are -1 unless the decoder asks for
-            words (`WordDecoder`) and the run has a relevance table.
-    """
+    """What a decoder is given of a batch of documents."""
 
     hidden: Tensor
+    """Hidden states [B, T, H]."""
     mask: Tensor
+    """Bool [B, T], true for real tokens."""
     words: Tensor
+    """Row of each token's word in the relevance table [B, T], int64; -1 for none. All are -1 unless the decoder asks for words
+    (`WordDecoder`) and the run has a relevance table.
+    """
 
     @classmethod
     def of(cls, hidden: Tensor, mask: Tensor, words: Tensor | None = None) -> Reading:
@@ -154,26 +149,24 @@ class ExportableBackbone(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class DecoderShape:
-    """What a decoder is built for.
-
-    Args:
-        hidden: the backbone's hidden size H.
-        labels: number of labels L.
-        prior: share of training documents that carry each label [L], for the bias (None: no prior bias).
-        queries: initial label queries [L, H], such as encoded titles (None: random).
-        label_ids: ids of the labels [L], sorted; empty if they are not known.
-        parents: the parent of each label [L], None where it has none; empty if none has.
-        relevance: of the words that `Reading.words` counts for the labels, csr [L, V] float32 in [0, 1] (None: the run has no relevance
-            table, or the weights, and with them what was made of it, are read from a file).
-    """
+    """What a decoder is built for."""
 
     hidden: int
+    """The backbone's hidden size H."""
     labels: int
+    """Number of labels L."""
     prior: Tensor | None = None
+    """Share of training documents that carry each label [L], for the bias (None: no prior bias)."""
     queries: Tensor | None = None
+    """Initial label queries [L, H], such as encoded titles (None: random)."""
     label_ids: Sequence[str] = ()
+    """Ids of the labels [L], sorted; empty if they are not known."""
     parents: Sequence[str | None] = ()
+    """The parent of each label [L], None where it has none; empty if none has."""
     relevance: csr_array | None = None
+    """Of the words that `Reading.words` counts for the labels, csr [L, V] float32 in [0, 1] (None: the run has no relevance table, or the
+    weights, and with them what was made of it, are read from a file).
+    """
 
 
 @runtime_checkable

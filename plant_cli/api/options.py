@@ -167,17 +167,14 @@ def choice(kind: str, default: str | None, help: str, *, level: Level = "expert"
 
 @dataclass(frozen=True, kw_only=True)
 class OptionRow:
-    """One option, in words.
-
-    Args:
-        rules: its limits, such as `>= 1`; empty if it has none.
-        default: as a person would type it; empty if it is required or has none worth showing.
-    """
+    """One option, in words."""
 
     name: str
     type: str
     rules: str
+    """Its limits, such as `>= 1`; empty if it has none."""
     default: str
+    """As a person would type it; empty if it is required or has none worth showing."""
     required: bool
     help: str
 

@@ -20,17 +20,14 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, kw_only=True)
 class Documents:
-    """Documents, each cut into words once, however many scorers read them.
-
-    Args:
-        vocabulary: distinct words, as the corpus counts them [W]; after `take` also words that only other documents have.
-        numbers: the words of all documents in order, each by its number, int32 [T].
-        ends: where each document begins in `numbers`, and where the last one ends, int64 [B + 1].
-    """
+    """Documents, each cut into words once, however many scorers read them."""
 
     vocabulary: Sequence[str]
+    """Distinct words, as the corpus counts them [W]; after `take` also words that only other documents have."""
     numbers: npt.NDArray[np.int32]
+    """The words of all documents in order, each by its number, int32 [T]."""
     ends: npt.NDArray[np.int64]
+    """Where each document begins in `numbers`, and where the last one ends, int64 [B + 1]."""
 
     def __len__(self) -> int:
         return len(self.ends) - 1
@@ -78,38 +75,32 @@ class Documents:
 
 @dataclass(frozen=True, kw_only=True)
 class ScorerInput:
-    """What a scorer is fitted on: training documents and what labels are called.
-
-    Args:
-        documents: the training documents [N].
-        doc_ids: their ids [N].
-        gold: their labels, csr [N, L] of ones, columns ascending.
-        names: titles and other names of labels, as documents [M].
-        label_of: label of each name, rising, int64 [M]; a label may have several names, or none.
-        rows: training documents whose left-out scores are wanted, rising, int64 [b].
-        reporter: where notes go.
-    """
+    """What a scorer is fitted on: training documents and what labels are called."""
 
     documents: Documents
+    """The training documents [N]."""
     doc_ids: Sequence[str]
+    """Their ids [N]."""
     gold: csr_array
+    """Their labels, csr [N, L] of ones, columns ascending."""
     names: Documents
+    """Titles and other names of labels, as documents [M]."""
     label_of: npt.NDArray[np.int64]
+    """Label of each name, rising, int64 [M]; a label may have several names, or none."""
     rows: npt.NDArray[np.int64]
+    """Training documents whose left-out scores are wanted, rising, int64 [b]."""
     reporter: Reporter
+    """Where notes go."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reason:
-    """Why one label is likely.
-
-    Args:
-        text: in a few words: words of the document, a title, a training document; empty: no reason is known.
-        words: the words of the document that it names, as `Documents.vocabulary` spells them.
-    """
+    """Why one label is likely."""
 
     text: str
+    """In a few words: words of the document, a title, a training document; empty: no reason is known."""
     words: Sequence[str] = ()
+    """The words of the document that it names, as `Documents.vocabulary` spells them."""
 
 
 class Scorer(Protocol):
@@ -144,35 +135,30 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class FittedScorer:
-    """A scorer, and what it says of training documents that it has not seen.
-
-    Args:
-        scorer: fitted on all training documents.
-        left_out: scores of the training documents `ScorerInput.rows`, each as if the scorer had been fitted without it, in the form of
-            `Scorer.score`; None: the scorer has no short way to them, and is fitted again without a part of train, part by part.
-    """
+    """A scorer, and what it says of training documents that it has not seen."""
 
     scorer: Scorer
+    """Fitted on all training documents."""
     left_out: Sequence[csr_array] | None = None
+    """Scores of the training documents `ScorerInput.rows`, each as if the scorer had been fitted without it, in the form of
+    `Scorer.score`; None: the scorer has no short way to them, and is fitted again without a part of train, part by part.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShortlistInput:
-    """What a shortlist is built from; all of it is fitted on train.
-
-    Args:
-        words: the vocabulary [V], lower-cased.
-        relevance: of words for labels, csr [L, V] in [0, 1].
-        docs_with_word: training documents with each word [V].
-        train_counts: training documents of each label [L].
-        documents: training documents N.
-    """
+    """What a shortlist is built from; all of it is fitted on train."""
 
     words: Sequence[str]
+    """The vocabulary [V], lower-cased."""
     relevance: csr_array
+    """Of words for labels, csr [L, V] in [0, 1]."""
     docs_with_word: npt.NDArray[np.int64]
+    """Training documents with each word [V]."""
     train_counts: npt.NDArray[np.int64]
+    """Training documents of each label [L]."""
     documents: int
+    """Training documents N."""
 
 
 class Shortlist(Protocol):

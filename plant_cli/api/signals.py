@@ -14,22 +14,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """Counts of (label, word) pairs; the arrays have, or broadcast to, one shape.
-
-    Args:
-        n_docs: training documents N.
-        docs_with_word: documents that hold the word, n_w.
-        docs_with_label: documents that carry the label, n_l.
-        docs_with_both: documents with both, n_lw (0 for pairs that never co-occur).
-        occurrences: times the word occurs in the documents of the label (only when the signal asks for it).
-        words_with_label: words, counted with repeats, in the documents of the label (likewise).
-        pairs: a number for each pair, the same in every run: label index · V + word index (likewise).
-    """
+    """Counts of (label, word) pairs; the arrays have, or broadcast to, one shape."""
 
     n_docs: int
+    """Training documents N."""
     docs_with_word: npt.NDArray[Any]
+    """Documents that hold the word, n_w."""
     docs_with_label: npt.NDArray[Any]
+    """Documents that carry the label, n_l."""
     docs_with_both: npt.NDArray[Any]
+    """Documents with both, n_lw (0 for pairs that never co-occur)."""
     occurrences: npt.NDArray[Any] | None = None
+    """Times the word occurs in the documents of the label (only when the signal asks for it)."""
     words_with_label: npt.NDArray[Any] | None = None
+    """Words, counted with repeats, in the documents of the label (likewise)."""
     pairs: npt.NDArray[Any] | None = None
+    """A number for each pair, the same in every run: label index · V + word index (likewise)."""

@@ -25,50 +25,50 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class StageSpec(Spec):
-    """A step of an experiment with a folder of its own in the run, or an action without one.
-
-    Args:
-        run: does the work: `run(context, options) -> Result`.
-        check: refuses what is missing: `check(context, options)`. It is called before `run` is imported, so that an error needs no seconds.
-        help: a sentence or two for `--help`, below the summary.
-        sections: shared recipe sections whose options this stage takes as flags too, from `data`, `model`, `machine`.
-        writes: false for an action: it leaves no folder and needs no lock. An action's name may have two words (`mig show`).
-        takes: general flags that an action takes, from `tag`, `force`, `resume`; a stage takes all three. It reads them from its context.
-        needs_run: false for an action that works outside any run folder (`data make`).
-        parallel: true if the processes of `accelerate launch` share its work; those beside the first read the run and write to a copy
-            that is thrown away. A stage without it is run by the first process alone.
-        feeds: names of stages that read its results. In a recipe it runs before them, even if all its sections stand later.
-        seeded: true if what it leaves depends, by itself or through its inputs, on the seed of training: `plant run --seeds` repeats it.
-        system: its part in a trained system, which is all stages of one tag. `trains`: it makes the system, and its folder names it.
-            `scores`: it keeps the scores of the system of its tag. `measures`: its folder names that system, too.
-        judges: true if it judges the system of its own tag if there is one, else the one without a tag.
-        compares: true if it compares the systems that its option `systems` names, over as many seeds as its option `seeds` says:
-            `plant run --seeds` runs it once, over all seeds, and adds one to a recipe that has none.
-        figures: JSON files in its folder that `plant verify` computes again.
-        locks: true for an action that locks the run itself, and so cannot be a step of a recipe.
-        order: its place in `plant --help`; equal ones by name.
-        group: heading under which `plant --help` lists it: Begin, Look, Train by hand, Corpus, Tools, or another one.
-        examples: two or three whole command lines; help begins with them.
-    """
+    """A step of an experiment with a folder of its own in the run, or an action without one."""
 
     run: Function[Callable[[StageContext, Any], Result]] = Function()
+    """Does the work: `run(context, options) -> Result`."""
     check: Function[Callable[[StageContext, Any], None] | None] = Function(required=False)
+    """Refuses what is missing: `check(context, options)`. It is called before `run` is imported, so that an error needs no seconds."""
     help: str = ""
+    """A sentence or two for `--help`, below the summary."""
     sections: tuple[Literal["data", "model", "machine"], ...] = ()
+    """Shared recipe sections whose options this stage takes as flags too, from `data`, `model`, `machine`."""
     writes: bool = True
+    """False for an action: it leaves no folder and needs no lock. An action's name may have two words (`mig show`)."""
     takes: tuple[Literal["tag", "force", "resume"], ...] = ()
+    """General flags that an action takes, from `tag`, `force`, `resume`; a stage takes all three. It reads them from its context."""
     needs_run: bool = True
+    """False for an action that works outside any run folder (`data make`)."""
     parallel: bool = False
+    """True if the processes of `accelerate launch` share its work; those beside the first read the run and write to a copy that is thrown
+    away. A stage without it is run by the first process alone.
+    """
     feeds: tuple[str, ...] = ()
+    """Names of stages that read its results. In a recipe it runs before them, even if all its sections stand later."""
     seeded: bool = False
+    """True if what it leaves depends, by itself or through its inputs, on the seed of training: `plant run --seeds` repeats it."""
     system: Literal["trains", "scores", "measures"] | None = None
+    """Its part in a trained system, which is all stages of one tag. `trains`: it makes the system, and its folder names it. `scores`: it
+    keeps the scores of the system of its tag. `measures`: its folder names that system, too.
+    """
     judges: bool = False
+    """True if it judges the system of its own tag if there is one, else the one without a tag."""
     compares: bool = False
+    """True if it compares the systems that its option `systems` names, over as many seeds as its option `seeds` says: `plant run --seeds`
+    runs it once, over all seeds, and adds one to a recipe that has none.
+    """
     figures: tuple[str, ...] = ()
+    """JSON files in its folder that `plant verify` computes again."""
     locks: bool = False
+    """True for an action that locks the run itself, and so cannot be a step of a recipe."""
     order: int = 100
+    """Its place in `plant --help`; equal ones by name."""
     group: str = "Tools"
+    """Heading under which `plant --help` lists it: Begin, Look, Train by hand, Corpus, Tools, or another one."""
     examples: tuple[str, ...] = ()
+    """Two or three whole command lines; help begins with them."""
 
     def accepts(self, flag: Literal["tag", "force", "resume"]) -> bool:
         """Whether its command has this general flag."""
@@ -77,185 +77,162 @@ class StageSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class BackboneStart:
-    """Where a backbone's vocabulary and first weights come from, if a stage of the run makes them.
-
-    Args:
-        stage: name of that stage, such as `pretrain-lm`.
-        option: the backbone's option that names its folder. Where the user names none, training gives it the folder of the run's stage.
-            What a trained network is loaded from is its own folder: `save` writes there what `load` needs, trained or not.
-    """
+    """Where a backbone's vocabulary and first weights come from, if a stage of the run makes them."""
 
     stage: str
+    """Name of that stage, such as `pretrain-lm`."""
     option: str
+    """The backbone's option that names its folder. Where the user names none, training gives it the folder of the run's stage. What a
+    trained network is loaded from is its own folder: `save` writes there what `load` needs, trained or not.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class BackboneSpec(Spec):
-    """A network that turns text into hidden states.
-
-    Args:
-        load: `load(options, machine) -> Backbone`; torch is imported inside, random weights follow torch's generator.
-        languages: ISO 639-1 codes of the languages that its default model was trained on (None: not declared). Training warns if
-            the documents are in another language, and names the backbones that declare it.
-        start: for a backbone that starts from what a stage of the run made, such as a vocabulary of the corpus's own words.
-        is_installed: whether the package with its weights is installed, without reading them; None where no package has them.
-    """
+    """A network that turns text into hidden states."""
 
     load: Function[Callable[[Any, MachineSection], Backbone]] = Function()
+    """`load(options, machine) -> Backbone`; torch is imported inside, random weights follow torch's generator."""
     languages: tuple[str, ...] | None = None
+    """ISO 639-1 codes of the languages that its default model was trained on (None: not declared). Training warns if the documents are in
+    another language, and names the backbones that declare it.
+    """
     start: BackboneStart | None = None
+    """For a backbone that starts from what a stage of the run made, such as a vocabulary of the corpus's own words."""
     is_installed: Function[Callable[[], bool] | None] = Function(required=False)
+    """Whether the package with its weights is installed, without reading them; None where no package has them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecoderSpec(Spec):
-    """A network that turns hidden states into label scores.
-
-    Args:
-        build: `build(options, shape) -> Decoder`.
-        stage2_options: options that change neither what stage 1 trains nor the names and shapes of the weights: they may differ between
-            stage 1 and stage 2.
-    """
+    """A network that turns hidden states into label scores."""
 
     build: Function[Callable[[Any, DecoderShape], Decoder]] = Function()
+    """`build(options, shape) -> Decoder`."""
     stage2_options: tuple[str, ...] = ()
+    """Options that change neither what stage 1 trains nor the names and shapes of the weights: they may differ between stage 1 and stage
+    2.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class LossSpec(Spec):
-    """A loss of one of the two stages of training.
-
-    Args:
-        stage: `rank` for stage 1, `label` for stage 2.
-        build: `build(options)` gives a `RankLoss` for the stage `rank`, a `LabelLoss` for the stage `label`.
-    """
+    """A loss of one of the two stages of training."""
 
     stage: Literal["rank", "label"]
+    """`rank` for stage 1, `label` for stage 2."""
     build: Function[Callable[[Any], RankLoss | LabelLoss]] = Function()
+    """`build(options)` gives a `RankLoss` for the stage `rank`, a `LabelLoss` for the stage `label`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SignalSpec(Spec):
-    """How strongly a word indicates a label.
-
-    Args:
-        score: `score(counts, options) -> values`, a pure function; the values have the shape of the counts, float64.
-        needs_occurrences: true if it reads `Counts.occurrences` and `Counts.words_with_label`.
-        needs_pairs: true if it reads `Counts.pairs`; then only words that meet the label are scored.
-        signed: true if its values already say which way the association goes (negative = the word's absence tells);
-            then only words that meet the label are scored.
-        quasi_convex: true if, for one label and one number of documents with both, values fall and then rise (or only fall) with the
-            documents of the word; then most words that meet a label in one document or in none need no score, and the lists stay the same.
-    """
+    """How strongly a word indicates a label."""
 
     score: Function[Callable[[Counts, Any], Floats]] = Function()
+    """`score(counts, options) -> values`, a pure function; the values have the shape of the counts, float64."""
     needs_occurrences: bool = False
+    """True if it reads `Counts.occurrences` and `Counts.words_with_label`."""
     needs_pairs: bool = False
+    """True if it reads `Counts.pairs`; then only words that meet the label are scored."""
     signed: bool = False
+    """True if its values already say which way the association goes (negative = the word's absence tells); then only words that meet the
+    label are scored.
+    """
     quasi_convex: bool = False
+    """True if, for one label and one number of documents with both, values fall and then rise (or only fall) with the documents of the
+    word; then most words that meet a label in one document or in none need no score, and the lists stay the same.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetSpec(Spec):
-    """A corpus, or a reader of corpora.
-
-    Args:
-        load: `load(data, options) -> Dataset`; `data` is the recipe section of that name.
-        recognise: `recognise(data) -> sentence or None`: what the path holds, if its content is in the format that this reads. With
-            the dataset `files` all are asked, and the one that answers reads. It looks at a few lines, and raises for no file.
-        write: `write(dataset, folder, suffix) -> remarks`: writes tidy splits into an empty folder, so that `load` reads them again;
-            `suffix` is "", ".gz" or ".zst". The remarks say what the format cannot hold (`plant data convert --to NAME`).
-        card: of a published corpus (`plant data info NAME`).
-    """
+    """A corpus, or a reader of corpora."""
 
     load: Function[Callable[[DataSection, Any], Dataset]] = Function()
+    """`load(data, options) -> Dataset`; `data` is the recipe section of that name."""
     recognise: Function[Callable[[DataSection], str | None] | None] = Function(required=False)
+    """`recognise(data) -> sentence or None`: what the path holds, if its content is in the format that this reads. With the dataset
+    `files` all are asked, and the one that answers reads. It looks at a few lines, and raises for no file.
+    """
     write: Function[Callable[[Dataset, Path, str], Sequence[str]] | None] = Function(required=False)
+    """`write(dataset, folder, suffix) -> remarks`: writes tidy splits into an empty folder, so that `load` reads them again; `suffix` is
+    "", ".gz" or ".zst". The remarks say what the format cannot hold (`plant data convert --to NAME`).
+    """
     card: DatasetCard | None = None
+    """Of a published corpus (`plant data info NAME`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MetricSpec(Spec):
-    """A family of metrics. The spec's name is the family (`precision`); its values have the field's names (`P@1`, `P@5`).
-
-    Args:
-        compute: `compute(input, options) -> values`, each with per-document values where they exist.
-        needs_all_scores: the names of its values, if they are computed from `MetricInput.all_scores`: where those were not kept the
-            family is not computed, and these names are reported as not available.
-    """
+    """A family of metrics. The spec's name is the family (`precision`); its values have the field's names (`P@1`, `P@5`)."""
 
     compute: Function[Callable[[MetricInput, Any], Sequence[Metric]]] = Function()
+    """`compute(input, options) -> values`, each with per-document values where they exist."""
     needs_all_scores: tuple[str, ...] = ()
+    """The names of its values, if they are computed from `MetricInput.all_scores`: where those were not kept the family is not computed,
+    and these names are reported as not available.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShortlistSpec(Spec):
-    """A way to propose the labels that are worth scoring.
-
-    Args:
-        build: `build(options, given) -> Shortlist`.
-        most: `most(options, labels) -> int`: labels that it proposes for a document at most, of so many; for `plant plan`. Default: all.
-    """
+    """A way to propose the labels that are worth scoring."""
 
     build: Function[Callable[[Any, ShortlistInput], Shortlist]] = Function()
+    """`build(options, given) -> Shortlist`."""
     most: Function[Callable[[Any, int], int] | None] = Function(required=False)
+    """`most(options, labels) -> int`: labels that it proposes for a document at most, of so many; for `plant plan`. Default: all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScorerSpec(Spec):
-    """A way to score labels without the network.
-
-    Args:
-        fit: `fit(options, given) -> FittedScorer`; sees training documents and names of labels only.
-        load: `load(options, tensors) -> Scorer`: the scorer again, from its own `tensors()`.
-        needs_names: true if it says nothing where no label has a name: it is then left out with a note.
-        zero_shot: true if it scores labels that no training document has, too.
-        memory: `memory(options, documents) -> int`: bytes that fitting takes on so many training documents, where that grows faster than
-            their number (a matrix of all pairs of documents); for `plant plan`, which extends the rest from fits on samples.
-    """
+    """A way to score labels without the network."""
 
     fit: Function[Callable[[Any, ScorerInput], FittedScorer]] = Function()
+    """`fit(options, given) -> FittedScorer`; sees training documents and names of labels only."""
     load: Function[Callable[[Any, Mapping[str, npt.NDArray[Any]]], Scorer]] = Function()
+    """`load(options, tensors) -> Scorer`: the scorer again, from its own `tensors()`."""
     needs_names: bool = False
+    """True if it says nothing where no label has a name: it is then left out with a note."""
     zero_shot: bool = False
+    """True if it scores labels that no training document has, too."""
     memory: Function[Callable[[Any, int], int] | None] = Function(required=False)
+    """`memory(options, documents) -> int`: bytes that fitting takes on so many training documents, where that grows faster than their
+    number (a matrix of all pairs of documents); for `plant plan`, which extends the rest from fits on samples.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnalyserSpec(Spec):
-    """What counts as one word: how the forms of a word are reduced in one language.
-
-    Args:
-        load: `load(options, language) -> WordReducer`, by the ISO 639-1 code; a `LookupError` says that it does not know the language.
-        languages: those that it knows (None: those that `load` takes). An analyser of one language reads all documents in it where it is
-            named, so that no text need be recognised.
-        phrase: how words are counted with it, for messages: "as lemmas".
-        package: the installed package on whose version the words depend: it is recorded with the corpus.
-        automatic: its turn among those that the option value `auto` asks, lowest first; None: it is used only where it is named.
-    """
+    """What counts as one word: how the forms of a word are reduced in one language."""
 
     load: Function[Callable[[Any, str], WordReducer]] = Function()
+    """`load(options, language) -> WordReducer`, by the ISO 639-1 code; a `LookupError` says that it does not know the language."""
     languages: tuple[str, ...] | None = None
+    """Those that it knows (None: those that `load` takes). An analyser of one language reads all documents in it where it is named, so
+    that no text need be recognised.
+    """
     phrase: str = "in a form of its own"
+    """How words are counted with it, for messages: "as lemmas"."""
     package: str | None = None
+    """The installed package on whose version the words depend: it is recorded with the corpus."""
     automatic: int | None = None
+    """Its turn among those that the option value `auto` asks, lowest first; None: it is used only where it is named."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of component.
-
-    Args:
-        name: the singular, as messages and `choice(...)` write it.
-        plural: as in the hook `plant_register_<plural>`.
-        spec: the class of its specs.
-        summary: what these components are, in one sentence.
-    """
+    """A kind of component."""
 
     name: str
+    """The singular, as messages and `choice(...)` write it."""
     plural: str
+    """As in the hook `plant_register_<plural>`."""
     spec: type[Spec]
+    """The class of its specs."""
     summary: str
+    """What these components are, in one sentence."""
 
     @property
     def hook(self) -> str:

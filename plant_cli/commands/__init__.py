@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from plant_cli.api import NoOptions, StageSpec, hookimpl
 from plant_cli.commands.options import (
@@ -33,6 +34,8 @@ from plant_cli.commands.options import (
 )
 from plant_cli.training.options import FinetuneOptions, PretrainOptions
 
+outside_runs = partial(StageSpec, writes=False, needs_run=False)
+
 
 @hookimpl
 def plant_register_stages() -> Sequence[StageSpec]:
@@ -41,19 +44,17 @@ def plant_register_stages() -> Sequence[StageSpec]:
 
 
 SPECS = (
-    StageSpec(
+    outside_runs(
         name="data make",
         group="Corpus",
         summary="Generate a corpus.",
         options=MakeOptions,
         run="plant_cli.commands.data:make",
         help="Labels and gold evidence are written beside the corpus (data.labels.parquet, data.evidence.parquet): `files` finds them.",
-        writes=False,
         takes=("force",),
-        needs_run=False,
         examples=("plant data make synthetic-clinic --documents 2000 --labels 300 --seed 0 -O data.parquet",),
     ),
-    StageSpec(
+    outside_runs(
         name="data stats",
         group="Corpus",
         summary="Describe a corpus in numbers.",
@@ -61,11 +62,9 @@ SPECS = (
         run="plant_cli.commands.data:stats",
         help="Documents, labels and their frequencies, lengths, and labels that no training document has.",
         sections=("data",),
-        writes=False,
-        needs_run=False,
         examples=("plant data stats data.parquet",),
     ),
-    StageSpec(
+    outside_runs(
         name="data split",
         group="Corpus",
         summary="Split a corpus again.",
@@ -73,12 +72,10 @@ SPECS = (
         run="plant_cli.commands.data:split",
         help="All documents are pooled and split by --sampling; documents with equal texts, or of one --group-column, stay in one split.",
         sections=("data",),
-        writes=False,
         takes=("force",),
-        needs_run=False,
         examples=("plant data split all.csv --test 0.2 -O data.parquet",),
     ),
-    StageSpec(
+    outside_runs(
         name="data convert",
         group="Corpus",
         summary="Write a corpus in another format.",
@@ -86,16 +83,14 @@ SPECS = (
         run="plant_cli.commands.data:convert",
         help="In tables the columns become doc_id, text, labels and split; labels are trimmed, and lists become JSON in CSV and TSV.",
         sections=("data",),
-        writes=False,
         takes=("force",),
-        needs_run=False,
         examples=(
             "plant data convert corpus/ data.jsonl.gz",
             "plant data convert data.parquet out --to annif-jsonl",
             "plant data convert data.csv parts --shard 2/4",
         ),
     ),
-    StageSpec(
+    outside_runs(
         name="data check",
         group="Corpus",
         summary="Look for what may be wrong with a corpus.",
@@ -103,12 +98,10 @@ SPECS = (
         run="plant_cli.commands.data_check:check",
         help="Repeated ids, equal and nearly equal texts, leaks between splits, odd and unknown labels, encodings, languages, lengths.",
         sections=("data",),
-        writes=False,
         takes=("force",),
-        needs_run=False,
         examples=("plant data check data.parquet --fail-on-warning", "plant data check notes.csv --backbone minilm --fix clean.parquet"),
     ),
-    StageSpec(
+    outside_runs(
         name="data drift",
         group="Corpus",
         summary="Say how a corpus differs from an earlier one.",
@@ -116,19 +109,15 @@ SPECS = (
         run="plant_cli.commands.data_drift:drift",
         help="Lengths, new words, labels whose frequency changed, labels that are new or gone. All splits of a corpus are pooled.",
         sections=("data",),
-        writes=False,
-        needs_run=False,
         examples=("plant data drift 2024.parquet 2025.parquet", "plant data drift old.csv new.csv --vocabulary icd10cm_order_2026.txt"),
     ),
-    StageSpec(
+    outside_runs(
         name="data info",
         group="Corpus",
         summary="Say what is known of a published corpus.",
         options=InfoOptions,
         run="plant_cli.commands.data_info:info",
         help="Licence, citation, where to get it, expected counts; with a path, the counts of the download.",
-        writes=False,
-        needs_run=False,
         examples=("plant data info", "plant data info eurlex-4k downloads/eurlex-4k"),
     ),
     StageSpec(
@@ -142,12 +131,10 @@ SPECS = (
         figures=("diff.json",),
         examples=("plant diff finetune-baseline finetune", "plant diff old-run finetune --k 5 --limit 20"),
     ),
-    StageSpec(
+    outside_runs(
         name="doctor",
         summary="Say what will work on this machine: devices, precision, packages, plugins, disk and memory.",
         run="plant_cli.commands.doctor:examine",
-        writes=False,
-        needs_run=False,
         examples=("plant doctor", "plant doctor --format json"),
     ),
     StageSpec(
@@ -250,21 +237,17 @@ SPECS = (
         writes=False,
         examples=("plant plan quickstart", "plant plan recipe.yaml", "plant plan --set model.backbone=mistral"),
     ),
-    StageSpec(
+    outside_runs(
         name="plugins",
         summary="List the installed plugins and their components; broken ones with their error.",
         run="plant_cli.commands.plugins:list_plugins",
-        writes=False,
-        needs_run=False,
         examples=("plant plugins", "plant plugins --format json"),
     ),
-    StageSpec(
+    outside_runs(
         name="plugins show",
         summary="Explain a component: its options, its source and who brings it.",
         options=PluginShowOptions,
         run="plant_cli.commands.plugins:show_component",
-        writes=False,
-        needs_run=False,
         examples=("plant plugins show minilm",),
     ),
     StageSpec(
@@ -320,40 +303,32 @@ SPECS = (
         order=9,
         examples=("plant quickstart",),
     ),
-    StageSpec(
+    outside_runs(
         name="recipe list",
         summary="List the shipped recipes.",
         run="plant_cli.commands.recipe:list_recipes",
-        writes=False,
-        needs_run=False,
         examples=("plant recipe list",),
     ),
-    StageSpec(
+    outside_runs(
         name="recipe show",
         summary="Show every value of a recipe and where it comes from.",
         options=NameOptions,
         run="plant_cli.commands.recipe:show",
-        writes=False,
-        needs_run=False,
         examples=("plant recipe show quickstart",),
     ),
-    StageSpec(
+    outside_runs(
         name="recipe check",
         summary="Validate a recipe without running it.",
         options=NameOptions,
         run="plant_cli.commands.recipe:check",
         help="It looks at every key, type, component and option of a component.",
-        writes=False,
-        needs_run=False,
         examples=("plant recipe check recipe.yaml",),
     ),
-    StageSpec(
+    outside_runs(
         name="recipe copy",
         summary="Copy a shipped recipe to a file to change.",
         options=CopyOptions,
         run="plant_cli.commands.recipe:copy",
-        writes=False,
-        needs_run=False,
         examples=("plant recipe copy quickstart recipe.yaml",),
     ),
     StageSpec(
