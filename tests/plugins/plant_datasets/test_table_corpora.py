@@ -104,7 +104,7 @@ def test_tables_beside_the_corpus_that_are_of_another_kind_are_passed_over(tmp_p
     dataset = load(tmp_path / "data.csv")
     assert (dataset.labels, dataset.evidence) == (None, None)
     [labels, evidence] = dataset.remarks[1:]
-    assert "labels.csv is left out: there is no column 'label'" in labels
+    assert "labels.csv is left out: the table of titles has no column 'label'" in labels
     assert "evidence.csv is left out" in evidence
     assert "empty" in evidence
 
@@ -138,10 +138,10 @@ REFUSED: dict[str, tuple[Mapping[str, str], dict[str, str], tuple[str, str, str,
         {"train-00000-of-00002.csv": "", "train-00001-of-00003.csv": ""}, {}, ("not all shards of the split train", "", "3 files", ""),
     ),
     "shards of test": ({"train.csv": "", "test-00001-of-00002.csv": ""}, {}, ("not all shards of the split test", "", "", "")),
-    "titles": ({"data.csv": DATA, "t.csv": "code\na\n"}, {"titles": "PATH/t.csv"}, ("no column 'label'", "t.csv", "code", "--titles")),
+    "titles": ({"data.csv": DATA, "t.csv": "code\na\n"}, {"titles": "PATH/t.csv"}, ("of titles has no column 'label'", "columns code", "label and title", "--vocabulary")),
     "evidence": (
         {"data.csv": DATA, "why.csv": "doc_id,label,start,stop\n1,a,0,1\n"}, {"evidence": "PATH/why.csv"},
-        ("no column 'end'", "stop", "doc_id, label, start, end", "--evidence"),
+        ("of evidence has no column 'end'", "stop", "doc_id, label, start, end", "rename the columns"),
     ),
     "evidence of lists": (
         {"data.csv": DATA, "why.jsonl": '{"doc_id": "1", "label": "a", "start": [0], "end": 1}\n'}, {"evidence": "PATH/why.jsonl"},
