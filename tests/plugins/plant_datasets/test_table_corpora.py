@@ -138,7 +138,10 @@ REFUSED: dict[str, tuple[Mapping[str, str], dict[str, str], tuple[str, str, str,
         {"train-00000-of-00002.csv": "", "train-00001-of-00003.csv": ""}, {}, ("not all shards of the split train", "", "3 files", ""),
     ),
     "shards of test": ({"train.csv": "", "test-00001-of-00002.csv": ""}, {}, ("not all shards of the split test", "", "", "")),
-    "titles": ({"data.csv": DATA, "t.csv": "code\na\n"}, {"titles": "PATH/t.csv"}, ("of titles has no column 'label'", "columns code", "label and title", "--vocabulary")),
+    "titles": (
+        {"data.csv": DATA, "t.csv": "code\na\n"}, {"titles": "PATH/t.csv"},
+        ("of titles has no column 'label'", "columns code", "label and title", "--vocabulary"),
+    ),
     "evidence": (
         {"data.csv": DATA, "why.csv": "doc_id,label,start,stop\n1,a,0,1\n"}, {"evidence": "PATH/why.csv"},
         ("of evidence has no column 'end'", "stop", "doc_id, label, start, end", "rename the columns"),
