@@ -365,8 +365,7 @@ class ReportOptions(Options):
         ge=0,
         le=MOST_DOCUMENTS,
     )
-    permutations: int = option(10000, "Random swaps behind p of differences (approximate randomisation).", ge=1)
-    paper: bool = option(False, "Mark differences by the published rule, as `plant significance --paper` does.")
+    paper: bool = option(False, "Mark the differences that `plant significance` recorded by the published rule.")
 
 
 class RunOptions(Options):

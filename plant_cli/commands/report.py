@@ -9,11 +9,11 @@ from pathlib import Path
 from plant_cli.api import Result, StageContext, UsageError
 from plant_cli.commands.options import ReportOptions
 from plant_cli.data.files import require_free, require_place
-from plant_cli.evaluation.systems import choose_families
+from plant_cli.report.contents import gather
+from plant_cli.report.drawing import require_packages
 from plant_cli.report.evaluated import Evaluated, read_evaluated
-from plant_cli.report.figures import require_packages
-from plant_cli.report.labels import Found
-from plant_cli.report.page import Asked, Contents, gather, write_contents
+from plant_cli.report.marked_documents import Reasons
+from plant_cli.report.page import write_contents
 from plant_cli.runs.runner import RequestRunner
 from plant_cli.scoring.explanations import find_evidence
 from plant_cli.scoring.models import has_network
@@ -21,18 +21,25 @@ from plant_cli.scoring.opened_models import find_source
 
 
 def run(context: StageContext, options: ReportOptions) -> Result:
-    """Nothing in a run is changed, and no figure is measured in a second way: what evaluations recorded is shown."""
+    """Show what evaluations and tests recorded; nothing in a run is changed, and nothing is measured again."""
     require_packages()
     page, folders = _require_writable(options, force=context.force)
 
     systems = read_evaluated(options.systems or [str(context.run_path)], context.run_path)
     home = _open(context, systems[0].run)
-    contents = _gather(home, options, systems)
+    contents = gather(
+        systems,
+        paper=options.paper,
+        documents=options.documents,
+        open_corpus=home.corpus,
+        find_reasons=lambda texts, labels: _find_reasons(home, systems[0], texts, labels),
+    )
     written = write_contents(contents, page, **folders)
+    left_out = [sentence for section in contents.sections for sentence in section.missing]
     return Result(
         tables=[contents.headline],
-        data={"page": str(page), "bytes": page.stat().st_size, "files": [str(path) for path in written], "left_out": contents.missing},
-        next_step=f"open {page} in a browser ({page.stat().st_size / 1e6:.1f} MB, {len(contents.figures)} figures)",
+        data={"page": str(page), "bytes": page.stat().st_size, "files": [str(path) for path in written], "left_out": left_out},
+        next_step=f"open {page} in a browser ({page.stat().st_size / 1e6:.1f} MB, {len(contents.drawings)} figures)",
     )
 
 
@@ -59,16 +66,7 @@ def _open(context: StageContext, run: Path) -> StageContext:
     return RequestRunner(replace(context.request, run_path=run)).open("report")
 
 
-def _gather(context: StageContext, options: ReportOptions, systems: list[Evaluated]) -> Contents:
-    first = systems[0].record.options
-    metric_options = first.get("metric_options") or {}
-    families = choose_families(context, metric_options)
-    asked = Asked(families=families, permutations=options.permutations, paper=options.paper, documents=options.documents)
-    return gather(systems, asked, context.corpus, lambda *given: _find_evidence(context, systems[0], *given), context.reporter)
-
-
-def _find_evidence(context: StageContext, system: Evaluated, texts: Sequence[str], labels: Sequence[Sequence[int]]) -> Found:
+def _find_reasons(context: StageContext, system: Evaluated, texts: Sequence[str], labels: Sequence[Sequence[int]]) -> Reasons:
     folder = context.input("finetune", system.system_tag)
-
     found = find_evidence(find_source(context, folder), texts, labels, context.reporter)
-    return Found(network=has_network(folder), texts=[[(one.spans, one.weights, one.reason) for one in own] for own in found])
+    return Reasons(network=has_network(folder), texts=[[(one.spans, one.weights, one.reason) for one in own] for own in found])

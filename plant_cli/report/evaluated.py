@@ -14,47 +14,36 @@ from plant_cli.api.context import command_for, with_tag
 from plant_cli.api.corpus import SplitName
 from plant_cli.api.errors import ArtefactError, DataError, UsageError
 from plant_cli.data.corpus_files import CorpusRecord
+from plant_cli.data.files import read_json
 from plant_cli.data.records import StageRecord, require_recorded
+from plant_cli.evaluation.counters import Floats
+from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.results import MetricsRecord, read_metrics
 from plant_cli.evaluation.systems import locate
 from plant_cli.report.text import count
 from plant_cli.runs.folder import Run
+from plant_cli.scoring.decisions import read_thresholds
 
 LABELS, DOCUMENTS, HISTORY = "per_label.tsv", "per_document.parquet", "history.jsonl"
+DECISIONS, SIGNIFICANCE = "decisions.json", "significance.json"
 COUNTS = ("train_count", "test_count", "tp", "fp", "fn")
 SHARES = ("precision", "recall", "F1", "F1_low", "F1_high")
+
+Tests = Mapping[tuple[str, str], Mapping[str, Any]]  # comparisons of `plant significance` by metric and other system
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluated:
-    """A system with a finished evaluation.
+    """A system with a finished evaluation."""
 
-    Args:
-        name: how the report calls it.
-        run: the folder of its run.
-        tag: of its stages, or None.
-        record: of the stage `eval`.
-        metrics: what the evaluation found.
-        stages: records of all stages that it was made by, `eval` last, by folder.
-        documents: of each split of its corpus.
-        label_hash: of the labels that it was trained on.
-        measured_again: its labels one by one, where they were measured again on those of another system (`beside.align`).
-    """
-
-    name: str
+    name: str  # in the report
     run: Path
-    tag: str | None
-    record: StageRecord
+    tag: str | None  # of its stages
+    record: StageRecord  # of the stage `eval`
     metrics: MetricsRecord
-    stages: Mapping[str, StageRecord]
-    documents: Mapping[SplitName, int]
-    label_hash: str
-    measured_again: pl.DataFrame | None = None
-
-    @property
-    def suffix(self) -> str:
-        """What the folders of its stages end in."""
-        return f"-{self.tag}" if self.tag else ""
+    stages: Mapping[str, StageRecord]  # all that it was made by, `eval` last, by folder
+    documents: Mapping[SplitName, int]  # of each split of its corpus
+    label_hash: str  # of the labels that it was trained on
 
     @property
     def system_tag(self) -> str | None:
@@ -72,7 +61,7 @@ class Evaluated:
     @property
     def folder(self) -> Path:
         """Of the evaluation."""
-        return self.run / f"eval{self.suffix}"
+        return self.run / (f"eval-{self.tag}" if self.tag else "eval")
 
     @property
     def foreign(self) -> Path | None:
@@ -95,7 +84,12 @@ class Evaluated:
     @property
     def trained(self) -> StageRecord | None:
         """The record of its own training; None for another tool, and for an average of systems, which were trained each by itself."""
-        return self.stages.get("finetune" if self.system_tag is None else f"finetune-{self.system_tag}")
+        return self.stages.get(self.folder_name)
+
+    @property
+    def folder_name(self) -> str:
+        """Of its training, which is how other commands name the system."""
+        return "finetune" if self.system_tag is None else f"finetune-{self.system_tag}"
 
     @property
     def seed(self) -> int:
@@ -112,8 +106,6 @@ class Evaluated:
 
     def read_labels(self) -> pl.DataFrame:
         """`per_label.tsv`: a row for each label, with counts, precision, recall, F1 and its interval."""
-        if self.measured_again is not None:
-            return self.measured_again
         require_recorded(self.folder, LABELS)
         types = {"label": pl.String, "title": pl.String, **dict.fromkeys(COUNTS, pl.Int64), **dict.fromkeys(SHARES, pl.Float64)}
         return pl.read_csv(self.folder / LABELS, separator="\t", schema_overrides=types).select(list(types))
@@ -132,6 +124,23 @@ class Evaluated:
             return []
         require_recorded(path.parent, HISTORY)
         return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+
+    def read_decisions(self) -> dict[str, dict[str, Any]]:
+        """What `plant thresholds` found for this system, by the name of its folder; results that are out of date are left out."""
+        names = {name for name, record in self.stages.items() if record.stage in ("finetune", "predict")}
+        found = _find_results(self.run, "thresholds", DECISIONS)
+        return {name: content for name, (record, content) in found.items() if names & record.inputs.keys()}
+
+    def read_threshold(self, gold: Gold) -> float | Floats:
+        """The threshold by which the evaluation assigned labels: one number, or one per label of train [L]."""
+        options = self.record.options
+        if options.get("threshold") is not None:
+            return float(options["threshold"])
+        chosen = next((name for name in self.record.inputs if self.stages[name].stage == "thresholds"), None)
+        if chosen is None and options.get("thresholds") is not None:
+            path = Path(options["thresholds"])
+            return read_thresholds(path.parent, gold.label_hash, gold.indexed, path.name).value
+        return read_thresholds(self.run / (chosen or self.folder_name), gold.label_hash, gold.indexed).value
 
 
 def read_evaluated(names: Sequence[str], run: Path) -> list[Evaluated]:
@@ -200,15 +209,22 @@ def _read(name: str, path: Path, tag: str | None) -> Evaluated:
 
 
 def _refuse_outdated(run: Run, record: StageRecord, command: str) -> None:
+    if name := _find_outdated(run, record):
+        raise ArtefactError(
+            f"the evaluation is out of date: '{name}' was made again since",
+            where=str(run.folder(name).path),
+            expected="figures of what is in the run now",
+            todo=f"{command} --force",
+        )
+
+
+def _find_outdated(run: Run, record: StageRecord) -> str | None:
+    """The first input of a stage that was made again after it."""
     for name, recorded in record.inputs.items():
         inner = run.folder(name).record()
         if inner is not None and inner.status == "done" and run.folder(name).output_hash(inner) != recorded:
-            raise ArtefactError(
-                f"the evaluation is out of date: '{name}' was made again since",
-                where=str(run.folder(name).path),
-                expected="figures of what is in the run now",
-                todo=f"{command} --force",
-            )
+            return name
+    return None
 
 
 def _trace(run: Run, record: StageRecord) -> dict[str, StageRecord]:
@@ -237,3 +253,46 @@ def _refuse_unlike(first: Evaluated, other: Evaluated) -> None:
                 expected="one split with the same gold labels, measured in one way: nothing else can be compared",
                 todo="evaluate both with the same --split, --convention and --level, or report them apart",
             )
+
+
+def _find_results(run: Path, stage: str, name: str) -> dict[str, tuple[StageRecord, dict[str, Any]]]:
+    """Records and results of the finished stages of a run that are up to date, by folder.
+
+    Args:
+        run: its folder.
+        stage: name of the stage.
+        name: of the JSON file with the results.
+    """
+    opened, found = Run.open(run), {}
+    for folder in opened.stages():
+        record = folder.record()
+        if record is None or record.stage != stage or record.status != "done" or _find_outdated(opened, record):
+            continue
+        require_recorded(folder.path, name)
+        found[folder.name] = (record, read_json(folder.path / name, f"the results of '{folder.name}'"))
+    return found
+
+
+def find_tests(systems: Sequence[Evaluated]) -> Tests:
+    """The differences of the first system to the others that `plant significance` recorded in its run, on the same documents.
+
+    Returns:
+        By metric and name of the other system, the comparison as significance.json has it. The last comparison counts.
+    """
+    first = systems[0]
+    names = {(system.run, system.system_tag): system.name for system in systems[1:]}
+    names |= {(system.run, system.tag): system.name for system in systems[1:]}
+    tests: dict[tuple[str, str], dict[str, Any]] = {}
+    results = _find_results(first.run, "significance", SIGNIFICANCE).values()
+    for _, content in sorted(results, key=lambda result: result[0].started):
+        metrics = first.metrics
+        if (content["gold"], content["convention"], content["level"]) != (metrics.gold, metrics.convention, metrics.level):
+            continue
+        located = {
+            name: ((location.run or first.run).absolute(), location.tag) for name in content["systems"] for location in [locate(name)]
+        }
+        for comparison in content["comparisons"]:
+            other = names.get(located[comparison["b"]])
+            if located[comparison["a"]] in ((first.run, first.tag), (first.run, first.system_tag)) and other is not None:
+                tests[comparison["metric"], other] = comparison
+    return tests

@@ -1,189 +1,108 @@
-"""The page: its sections in order, as one self-contained HTML file."""
+"""The page: what its sections hold, laid out as one self-contained HTML file."""
 
 from __future__ import annotations
 
+import base64
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-import plant_cli
-from plant_cli.api.context import Reporter, Table
-from plant_cli.api.corpus import Corpus
+from plant_cli.api.context import Table
 from plant_cli.data.files import replacing
-from plant_cli.evaluation.counters import Families
-from plant_cli.report.compared import Beside, align, compare_evaluated, lay_beside, make_headline, write_headline
-from plant_cli.report.evaluated import Evaluated
-from plant_cli.report.figures import COLOURS, GRID, INK, PALE, Figure, Section, draw
-from plant_cli.report.labels import FindEvidence, find_confusions, write_confusions, write_documents, write_labels
-from plant_cli.report.sections import write_cost, write_decisions, write_parts, write_training
+from plant_cli.report.drawing import Drawing
 from plant_cli.report.text import NUMBERS, format_row, printable_cell, write_latex, write_markdown
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-
 HERE = Path(__file__).parent
-TEMPLATE, STYLE = "page.html.jinja", "style.css"
-VARIABLES = {INK: "--ink", PALE: "--pale", GRID: "--rule", "#ffffff": "--paper", **{c: f"--s{i}" for i, c in enumerate(COLOURS, start=1)}}
-_PROLOGUE = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)
-_ASIDE = re.compile(r"<(metadata|style)\b[^>]*>.*?</\1>\s*", re.DOTALL)
 _COMMAND = re.compile(r"`([^`]+)`")
-_TAG = re.compile(r"<[^>]+>")
-_OPEN = re.compile(r"<svg\b[^>]*>")
-_IDS = re.compile(r"""(?P<before>\bid="|\burl\(#|\bhref="#)(?P<name>[^")]+)""")
-_FONT = re.compile(r"(font(?:-family)?: (?:[^;'\"]*px )?)'[^;\"]*")
-_VIEW = re.compile(r'viewBox="0 0 (?P<wide>[\d.]+) [\d.]+"')
-
-
-def render(title: str, lead: Sequence[str], sections: Sequence[Section], drawings: Mapping[str, str], footer: Sequence[str]) -> str:
-    """The whole page; everything that comes from data is escaped.
-
-    Args:
-        title: of the page.
-        lead: paragraphs below it.
-        sections: in order.
-        drawings: SVG of each figure by its name, as matplotlib wrote it.
-        footer: lines at the end.
-    """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
-
-    inlined = {name: Markup(inline(svg, name)) for name, svg in drawings.items()}
-    environment = Environment(
-        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["clean"] = printable_cell
-    environment.filters["prose"] = set_commands
-    environment.globals.update(numbers=NUMBERS, format_row=format_row)
-    template = environment.get_template(TEMPLATE)
-    style = Markup((HERE / STYLE).read_text("utf-8"))
-    return template.render(title=title, lead=lead, sections=sections, drawings=inlined, footer=footer, style=style)
-
-
-def set_commands(text: str) -> Markup:
-    """A sentence as HTML, escaped, what stands between backticks as code."""
-    from markupsafe import Markup, escape
-
-    return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(printable_cell(text)))))
-
-
-def inline(svg: str, name: str) -> str:
-    """A drawing as part of a page: ids of its own, colours from variables, the reader's font, named by its caption.
-
-    Args:
-        svg: as matplotlib wrote it.
-        name: of the figure; its title and description stand in the page under `NAME-title` and `NAME-description`.
-    """
-    bare = _TAG.sub(lambda tag: _adapt(tag[0], name), _ASIDE.sub("", _PROLOGUE.sub("", svg)))  # texts stay as they are
-    view = _VIEW.search(bare)
-    wide = float(view["wide"]) if view else 460.0
-    opening = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" {view[0] if view else ""} '
-        f'style="max-width: {wide * 1.6:.0f}px" role="img" aria-labelledby="{name}-title" aria-describedby="{name}-description">'
-    )
-    return _OPEN.sub(lambda _: opening, bare, count=1).strip()
-
-
-def _adapt(tag: str, name: str) -> str:
-    own = _IDS.sub(lambda found: f"{found['before']}{name}-{found['name']}", tag)
-    for colour, variable in VARIABLES.items():
-        own = re.sub(rf"(?<=[:\s\"]){colour}\b", f"var({variable})", own)
-    return _FONT.sub(r"\1var(--font)", own)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What a report is asked for.
+class Passage:
+    """A piece of a text."""
 
-    Args:
-        families: metric families with their options.
-        permutations: behind p of differences.
-        paper: whether differences are marked by the published rule.
-        documents: how many are shown with evidence.
-    """
+    text: str
+    strength: int = 0  # how much it counts for the label, from 0 to 3
 
-    families: Families
-    permutations: int
-    paper: bool
-    documents: int
+
+@dataclass(frozen=True, kw_only=True)
+class MarkedLabel:
+    """A label of a document with its reasons."""
+
+    name: str
+    state: Literal["right", "wrong", "missed"]
+    score: float | None  # None for a label that was not predicted
+    reason: str  # in words, from the scorers
+    passages: Sequence[Passage]  # the text around the strongest words
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarkedDocument:
+    """A document with some of its labels."""
+
+    doc_id: str
+    summary: str
+    labels: Sequence[MarkedLabel]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageSection:
+    """A section of the page."""
+
+    name: str  # its anchor
+    title: str
+    text: Sequence[str] = ()  # paragraphs above its tables
+    tables: Sequence[Table] = ()
+    drawings: Sequence[Drawing] = ()
+    documents: Sequence[MarkedDocument] = ()
+    missing: Sequence[str] = ()  # what is left out: the reason, and the command that gives it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Contents:
-    """A report before it is written.
-
-    Args:
-        title: of the page.
-        lead: below it.
-        headline: the table of the main metrics.
-        sections: in order.
-        footer: at the end.
-    """
+    """A report before it is written."""
 
     title: str
-    lead: Sequence[str]
+    lead: Sequence[str]  # paragraphs below the title
     headline: Table
-    sections: Sequence[Section]
+    sections: Sequence[PageSection]
     footer: Sequence[str]
 
     @property
-    def missing(self) -> list[str]:
-        """What is left out, and why."""
-        return [sentence for section in self.sections for sentence in section.missing]
-
-    @property
-    def figures(self) -> list[Figure]:
+    def drawings(self) -> list[Drawing]:
         """All figures."""
-        return [figure for section in self.sections for figure in section.figures]
+        return [drawing for section in self.sections for drawing in section.drawings]
 
 
-def gather(
-    systems: Sequence[Evaluated], asked: Asked, open_corpus: Callable[[], Corpus], find_evidence: FindEvidence, reporter: Reporter
-) -> Contents:
-    """All sections; what the runs do not have is left out with a sentence.
+def render(contents: Contents, drawn: dict[str, str]) -> str:
+    """The page; everything that comes from data is escaped, and nothing is fetched.
 
     Args:
-        systems: evaluated alike, the first to be judged.
-        asked: for what.
-        open_corpus: gives the corpus of the first system's run.
-        find_evidence: for the labels of some texts of the first system.
-        reporter: where progress and warnings go.
+        contents: of the page.
+        drawn: SVG of each figure by its name.
     """
-    beside = lay_beside(systems, asked.families, open_corpus, reporter)
-    parts = write_parts(systems)  # each over its own labels
-    systems = align(systems, beside, asked.families)
-    comparisons, untested = compare_evaluated(systems, beside, asked.families, asked.permutations, reporter)
-    headline = make_headline(systems, comparisons, paper=asked.paper)
-    m, (first, *others) = systems[0].metrics, [system.name for system in systems]
-    return Contents(
-        title=f"{first} against {', '.join(others)}" if others else f"Report on {first}",
-        lead=[systems[0].conditions, f"Convention {m.convention}: {'; '.join(m.assumptions)}."],
-        headline=headline,
-        sections=[
-            write_headline(systems, headline, untested),
-            parts,
-            *write_labels(systems),
-            write_decisions(systems, beside.data, beside.reason),
-            write_training(systems),
-            _write_siblings(systems, beside),
-            write_documents(systems[0], beside, asked.documents, find_evidence),
-            write_cost(systems),
-        ],
-        footer=[
-            f"plant {plant_cli.__version__}. Figures are those of `plant eval`, tests those of `plant significance`; gold {m.gold[:12]}."
-        ],
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters.update(clean=printable_cell, prose=set_commands)
+    environment.globals.update(numbers=NUMBERS, format_row=format_row)
+    sources = {name: f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}" for name, svg in drawn.items()}
+    style = Markup((HERE / "style.css").read_text("utf-8"))
+    return environment.get_template("page.html.jinja").render(page=contents, sources=sources, style=style)
 
 
-def _write_siblings(systems: Sequence[Evaluated], beside: Beside) -> Section:
-    readable = beside.readable
-    if readable is None:
-        return write_confusions(systems, {}, None, beside.reason)
-    train = None if readable.train is None else readable.train.gold
-    found = {name: find_confusions(data, readable.corpus.labels, train) for name, data in beside.data.items()}
-    return write_confusions(systems, found, readable.gold, beside.reason)
+def set_commands(text: str) -> Markup:
+    """A sentence as HTML, escaped; text in backticks becomes code."""
+    from markupsafe import Markup, escape
+
+    return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(printable_cell(text)))))
 
 
 def write_contents(contents: Contents, page: Path, figures: Path | None, tables: Path | None) -> list[Path]:
@@ -192,15 +111,14 @@ def write_contents(contents: Contents, page: Path, figures: Path | None, tables:
     Args:
         contents: the report.
         page: the HTML file.
-        figures: folder for every figure as SVG and PNG; None: they stand in the page alone.
-        tables: folder for the headline in LaTeX and Markdown; None: it stands in the page alone.
+        figures: folder for every figure as SVG and PNG, if they are wanted outside the page.
+        tables: folder for the main metrics in LaTeX and Markdown, if they are wanted.
 
     Returns:
         The files, the page first.
     """
-    drawn = {figure.name: draw(figure) for figure in contents.figures}
-    html = render(contents.title, contents.lead, contents.sections, {name: svg for name, (svg, _) in drawn.items()}, contents.footer)
-    files: dict[Path, bytes] = {page: html.encode()}
+    drawn = {drawing.name: drawing.render() for drawing in contents.drawings}
+    files: dict[Path, bytes] = {page: render(contents, {name: svg for name, (svg, _) in drawn.items()}).encode()}
     if figures is not None:
         files |= {figures / f"{name}.svg": svg.encode() for name, (svg, _) in drawn.items()}
         files |= {figures / f"{name}.png": png for name, (_, png) in drawn.items()}

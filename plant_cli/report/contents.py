@@ -1,0 +1,50 @@
+"""All sections of a report in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import plant_cli
+from plant_cli.api.corpus import Corpus
+from plant_cli.report.evaluated import Evaluated, find_tests
+from plant_cli.report.headline import make_headline, write_headline, write_parts
+from plant_cli.report.label_sections import write_labels
+from plant_cli.report.marked_documents import FindReasons, write_documents
+from plant_cli.report.page import Contents
+from plant_cli.report.score_section import write_scores
+from plant_cli.report.training_section import write_cost, write_training
+
+
+def gather(
+    systems: Sequence[Evaluated], *, paper: bool, documents: int, open_corpus: Callable[[], Corpus], find_reasons: FindReasons
+) -> Contents:
+    """The report; what the runs do not have is left out with a sentence.
+
+    Args:
+        systems: evaluated alike, the first to be compared with the others.
+        paper: mark differences by the published rule.
+        documents: how many are shown with reasons.
+        open_corpus: gives the corpus of the first system's run.
+        find_reasons: for labels of some texts, by the first system.
+    """
+    tests = find_tests(systems)
+    headline = make_headline(systems, tests, paper=paper)
+    metrics, (first, *others) = systems[0].metrics, [system.name for system in systems]
+    return Contents(
+        title=f"{first} against {', '.join(others)}" if others else f"Report on {first}",
+        lead=[systems[0].conditions, f"Convention {metrics.convention}: {'; '.join(metrics.assumptions)}."],
+        headline=headline,
+        sections=[
+            write_headline(systems, headline, tests),
+            write_parts(systems),
+            *write_labels(systems),
+            write_scores(systems),
+            write_training(systems),
+            write_documents(systems[0], documents, open_corpus, find_reasons),
+            write_cost(systems),
+        ],
+        footer=[
+            f"plant {plant_cli.__version__}. Figures are those of `plant eval`, tests those of `plant significance`; "
+            f"gold {metrics.gold[:12]}."
+        ],
+    )

@@ -1,0 +1,143 @@
+"""What the figures of the page have in common: style, colours, intervals, and how they become SVG and PNG."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+from plant_cli.api.errors import ComponentError
+from plant_cli.evaluation.results import Bound
+from plant_cli.report.text import printable_cell
+
+POINTS = "points (0 to 100)"
+COLOURS = ("#0b5cad", "#c2410c", "#0f766e", "#a21caf", "#7c5c00", "#57606a")  # contrast of at least 4.5 : 1 on white
+MARKERS = ("o", "s", "^", "D", "v", "P")
+LINES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
+HATCHES = ("", "///", "...", "xxx", "\\\\\\", "+++")
+WIDE, HIGH, ROW = 6.4, 3.7, 0.34  # inches of a figure, and of a row with a name
+LONGEST_NAME = 42  # characters
+STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "plant",
+    "text.parse_math": False,  # names of labels and systems are text, whatever they hold
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#d0d7de",
+    "lines.linewidth": 1.8,
+    "lines.markersize": 6,
+    "legend.frameon": False,
+    "legend.handlelength": 3,
+    "legend.fontsize": 9,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """A figure of the page."""
+
+    name: str  # of its files, such as `headline`
+    title: str
+    caption: str  # what it shows, and of which documents and labels
+    paint: Callable[[Any], None]  # draws into the axes of matplotlib
+    rows: int = 0  # names one below the other, which set the height; 0: the usual height
+
+    def render(self) -> tuple[str, bytes]:
+        """SVG and PNG on white, with a legend above the axes if there is more than one series."""
+        import matplotlib as mpl
+        from cycler import cycler
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure
+
+        cycle = cycler(color=COLOURS) + cycler(marker=MARKERS) + cycler(linestyle=LINES)
+        with mpl.rc_context({**STYLE, "axes.prop_cycle": cycle}), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Glyph .* missing from")  # text stays text: the reader's fonts have it
+            height = max(1.8, 1.1 + ROW * self.rows) if self.rows else HIGH
+            figure = Figure(figsize=(WIDE, height), layout="constrained")
+            axes = figure.add_subplot()
+            self.paint(axes)
+            names = axes.get_legend_handles_labels()[1]
+            if len(names) > 1:
+                columns = 1 if max(map(len, names)) > LONGEST_NAME // 2 else 2
+                figure.set_size_inches(WIDE, height + 0.19 * -(-len(names) // columns))
+                figure.legend(loc="outside upper left", ncols=columns)
+            svg, png = io.StringIO(), io.BytesIO()
+            unnamed = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+            FigureCanvasSVG(figure).print_svg(svg, metadata={**unnamed, "Title": printable_cell(self.title)})
+            FigureCanvasAgg(figure)
+            figure.savefig(png, format="png", dpi=150, metadata={"Software": None})
+        return svg.getvalue(), png.getvalue()
+
+
+def require_packages() -> None:
+    """Make sure that figures can be drawn and pages written.
+
+    Raises:
+        ComponentError: a package of the extra `report` is not installed.
+    """
+    for name in ("matplotlib", "jinja2"):
+        if find_spec(name) is None:
+            raise ComponentError(
+                f"the package {name}, which a report is made with, is not installed",
+                where="plant report",
+                expected="the extra `report`",
+                todo="pip install 'plant-cli[report]'",
+            )
+
+
+def short(name: str) -> str:
+    """A name on one line, cut if it is long. matplotlib would hide one that begins with an underscore."""
+    text = printable_cell(name)
+    text = text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
+    return f"\u200b{text}" if text.startswith("_") else text
+
+
+def plot_bounds(axes: Any, ticks: Sequence[str], series: Mapping[str, Mapping[str, Bound]], *, upright: bool = False) -> None:
+    """Values with their intervals at named ticks; undefined ones are left out.
+
+    Args:
+        axes: of matplotlib.
+        ticks: names of the values, from the top down.
+        series: values in 0 to 1 by tick, for each system or part.
+        upright: ticks from left to right, and values joined by lines.
+    """
+    for number, (name, bounds) in enumerate(series.items()):
+        shift = (number - (len(series) - 1) / 2) * min(0.19, 0.8 / len(series))
+        defined = [(i + shift, bounds[tick]) for i, tick in enumerate(ticks) if tick in bounds and bounds[tick].value is not None]
+        plot_intervals(axes, name, [at for at, _ in defined], [bound for _, bound in defined], upright=upright, line=upright)
+    if upright:
+        axes.set_xticks(range(len(ticks)), list(ticks))
+        axes.set_xlim(-0.6, len(ticks) - 0.4)
+        axes.grid(visible=False, axis="x")
+    else:
+        axes.set_yticks(range(len(ticks)), list(ticks))
+        axes.set_ylim(len(ticks) - 0.5, -0.5)
+        axes.set_xlabel(POINTS)
+        axes.grid(visible=False, axis="y")
+
+
+def plot_intervals(axes: Any, name: str, at: Sequence[float], bounds: Sequence[Bound], *, upright: bool = True, line: bool = True) -> None:
+    """Values in points with their intervals, as one series of the legend.
+
+    Args:
+        axes: of matplotlib.
+        name: of the series.
+        at: the coordinate of each value on the other axis [n].
+        bounds: the values in 0 to 1, all defined [n].
+        upright: values go up; else to the right.
+        line: whether they are joined.
+    """
+    values = [100 * (bound.value or 0.0) for bound in bounds]
+    low, high = ([value if end is None else 100 * end for value, end in zip(values, ends, strict=True)] for ends in (
+        [bound.low for bound in bounds], [bound.high for bound in bounds]
+    ))  # fmt: skip
+    style = {} if line else {"linestyle": "none"}
+    (drawn,) = axes.plot(at, values, label=short(name), **style) if upright else axes.plot(values, at, label=short(name), **style)
+    (axes.vlines if upright else axes.hlines)(at, low, high, color=drawn.get_color(), linewidth=1.5)

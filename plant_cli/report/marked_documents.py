@@ -1,0 +1,187 @@
+"""The section of documents: some of their labels, with the words that are the reasons for them marked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from plant_cli.api.corpus import Corpus
+from plant_cli.api.errors import PlantError
+from plant_cli.evaluation.aligned import Predictions, read_predictions
+from plant_cli.evaluation.counters import Floats, Integers
+from plant_cli.evaluation.gold import Gold, read_gold
+from plant_cli.report.evaluated import Evaluated
+from plant_cli.report.label_sections import name_label
+from plant_cli.report.page import MarkedDocument, MarkedLabel, PageSection, Passage
+from plant_cli.scoring.predictions import PREDICTIONS
+
+State = Literal["right", "wrong", "missed"]
+SHOWN_LABELS: dict[State, int] = {"right": 2, "wrong": 1, "missed": 1}  # labels of a document that are shown
+Chosen = tuple[int, State, float | None]  # column of gold, state, score
+Reason = tuple[Integers, Floats, str]  # spans of words [n, 2], how much each counts for the label [n], the reason in words
+STRENGTHS = (0.15, 0.4, 0.75)  # shares of the strongest word's weight from which a word is marked weakly, more and most
+ABOVE = 1.5  # times the mean weight that a word must have to be marked
+AROUND = 70  # characters before and after a strong word
+MOST_PASSAGES = 3  # of a text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reasons:
+    """The reasons for some labels of some texts."""
+
+    network: bool  # whether attention is among them; else only words that scorers name
+    texts: Sequence[Sequence[Reason]]  # of each text, for each of its labels
+
+
+FindReasons = Callable[[Sequence[str], Sequence[Sequence[int]]], Reasons]  # texts, and rows of the label index for each
+
+
+def write_documents(system: Evaluated, count: int, open_corpus: Callable[[], Corpus], find_reasons: FindReasons) -> PageSection:
+    """Documents from the highest F1 to the lowest, as the evaluation recorded them.
+
+    Args:
+        system: whose labels they have.
+        count: documents that are shown.
+        open_corpus: gives the corpus of the system's run.
+        find_reasons: loads the model and gives the reasons for labels of texts.
+    """
+    if not count:
+        return _lay_out(system, missing="Documents are left out, as --documents 0 asks.")
+    if system.trained is None:
+        return _lay_out(system, missing=f"Documents are left out: '{system.name}' has no model of its own that could give reasons.")
+    frame = system.read_documents()
+    chosen = choose_documents(frame, count)
+    try:
+        corpus = open_corpus()
+        gold = read_gold(corpus, system.metrics.split)
+        if gold.hash != system.metrics.gold:
+            return _lay_out(system, missing=f"Documents are left out: the gold labels have changed; `{system.command('eval', '--force')}`.")
+        predicted = system.run / f"predict{f'-{system.system_tag}' if system.system_tag else ''}"
+        predictions = read_predictions(predicted / PREDICTIONS, gold)
+        threshold = system.read_threshold(gold)
+        texts = {
+            doc_id: text
+            for part in corpus.stream(system.metrics.split)
+            for doc_id, text in zip(part.doc_ids, part.texts, strict=True)
+            if doc_id in chosen
+        }
+        rows = [gold.doc_ids.index(doc_id) for doc_id in chosen]
+        labels = [choose_labels(predictions, gold, threshold, row) for row in rows]
+        reasons = find_reasons([texts[doc_id] for doc_id in chosen], [[c for c, _, _ in one if c < gold.indexed] for one in labels])
+    except PlantError as error:
+        return _lay_out(system, missing=f"Documents are left out: {error.what} ({error.where}); {error.todo}.")
+    counts = {row["doc_id"]: row for row in frame.iter_rows(named=True)}
+    shown = []
+    for doc_id, one, of_text in zip(chosen, labels, reasons.texts, strict=True):
+        left = iter(of_text)
+        marked = [_mark(gold, texts[doc_id], label, next(left) if label[0] < gold.indexed else None) for label in one]
+        shown.append(MarkedDocument(doc_id=doc_id, summary=summarise(counts[doc_id]), labels=marked))
+    return _lay_out(system, shown, network=reasons.network)
+
+
+def choose_documents(frame: pl.DataFrame, count: int) -> list[str]:
+    """Ids of documents evenly spaced from the highest F1 to the lowest, of those that have or were assigned any label.
+
+    Args:
+        frame: `per_document.parquet`.
+        count: how many.
+    """
+    ranked = frame.filter((pl.col("gold") > 0) | (pl.col("assigned") > 0)).sort("F1", "doc_id", descending=[True, False])
+    if not len(ranked):
+        return []
+    ranks = np.unique(np.linspace(0, len(ranked) - 1, min(count, len(ranked))).round().astype(np.int64))
+    return [str(doc_id) for doc_id in ranked["doc_id"].gather(ranks)]
+
+
+def choose_labels(predictions: Predictions, gold: Gold, threshold: float | Floats, row: int) -> list[Chosen]:
+    """Of a document its best right labels, the best wrong one and one that was missed: column of gold, state, score."""
+    listed = predictions.top[row] >= 0
+    top, values = predictions.top[row][listed].tolist(), predictions.scores[row][listed].tolist()
+    least = np.full(gold.indexed, threshold) if isinstance(threshold, float) else threshold
+    assigned = [label for label, score in zip(top, values, strict=True) if label < gold.indexed and score >= least[label]]
+    scores = dict(zip(top, values, strict=True))
+    right = gold.matrix.indices[gold.matrix.indptr[row] : gold.matrix.indptr[row + 1]].tolist()
+    states: dict[State, list[int]] = {
+        "right": [label for label in assigned if label in right],
+        "wrong": [label for label in assigned if label not in right],
+        "missed": sorted((label for label in right if label not in assigned), key=lambda label: -scores.get(label, -np.inf)),
+    }
+    return [(label, state, scores.get(label)) for state, labels in states.items() for label in labels[: SHOWN_LABELS[state]]]
+
+
+def cut_passages(text: str, spans: Integers, weights: Floats) -> list[Passage]:
+    """The text around the words that count most for a label, these words marked; nothing where no word stands out.
+
+    Args:
+        text: the document.
+        spans: of its words, in order [n, 2].
+        weights: how much each counts for the label [n].
+    """
+    if not len(weights) or weights.max() <= 0:
+        return []
+    strong = weights >= min(ABOVE * weights.mean(), weights.sum())
+    if not strong.any():
+        return []
+    strengths = np.where(strong, np.searchsorted(STRENGTHS, weights / weights.max(), side="right"), 0)
+    strongest = np.sort(np.argsort(-weights, kind="stable")[: min(MOST_PASSAGES, int(strong.sum()))])
+    windows: list[list[int]] = []
+    for start, end in spans[strongest].tolist():
+        begin, stop = _widen(text, start, end)
+        if windows and begin <= windows[-1][1]:
+            windows[-1][1] = max(stop, windows[-1][1])
+        else:
+            windows.append([begin, stop])
+    passages = [Passage(text="… ")] if windows[0][0] > 0 else []
+    for number, (begin, stop) in enumerate(windows):
+        passages += [Passage(text=" … ")] if number else []
+        passages += _mark_words(text, begin, stop, spans, strengths)
+    return [*passages, Passage(text=" …")] if windows[-1][1] < len(text) else passages
+
+
+def _widen(text: str, start: int, end: int) -> tuple[int, int]:
+    """A word with its surroundings, from and to a blank where there is one near."""
+    begin, stop = max(0, start - AROUND), min(len(text), end + AROUND)
+    if begin and (blank := text.find(" ", begin, start)) >= 0:
+        begin = blank + 1
+    if stop < len(text) and (blank := text.rfind(" ", end, stop)) >= 0:
+        stop = blank
+    return begin, stop
+
+
+def _mark_words(text: str, begin: int, stop: int, spans: Integers, strengths: npt.NDArray[Any]) -> list[Passage]:
+    line, passages, at = text.translate(str.maketrans("\n\r\t", "   ")), [], begin
+    for (start, end), strength in zip(spans.tolist(), strengths.tolist(), strict=True):
+        if strength and start >= at and end <= stop:
+            passages += [Passage(text=line[at:start]), Passage(text=line[start:end], strength=strength)]
+            at = end
+    return [passage for passage in [*passages, Passage(text=line[at:stop])] if passage.text]
+
+
+def _mark(gold: Gold, text: str, chosen: Chosen, reason: Reason | None) -> MarkedLabel:
+    column, state, score = chosen
+    spans, weights, words = reason if reason is not None else (np.zeros((0, 2), dtype=np.int64), np.zeros(0), "")
+    passages = cut_passages(text, spans, weights)
+    why = words if passages or reason is None else "; ".join(filter(None, (words, "no word stands out")))
+    return MarkedLabel(name=name_label(gold.labels[column], gold.titles[column]), state=state, score=score, reason=why, passages=passages)
+
+
+def _lay_out(system: Evaluated, shown: Sequence[MarkedDocument] = (), *, network: bool = False, missing: str = "") -> PageSection:
+    marked = "the words that its attention weighs most or that its scorers name" if network else "the words that its scorers name"
+    text = [
+        f"Documents of the {system.metrics.split} split, evenly spaced from the highest F1 to the lowest, with labels of {system.name}. "
+        f"Marked are {marked} as reasons, the stronger the more.",
+        "This section holds passages of documents: make the report with --documents 0 if they must not be passed on.",
+    ]
+    why = missing or ("" if shown else "No document has a label or was assigned one.")
+    missed = [why] if why else []
+    return PageSection(name="documents", title="Documents with reasons", text=text if shown else [], documents=shown, missing=missed)
+
+
+def summarise(row: dict[str, Any]) -> str:
+    """A document's counts, from its row of `per_document.parquet`."""
+    return f"labels: {row['gold']} gold, {row['assigned']} assigned, {row['tp']} of these right; F1 {100 * row['F1']:.1f}"

@@ -1,0 +1,130 @@
+"""The section on scores: whether probabilities can be believed, what thresholds lead to, and which thresholds were chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from plant_cli.api.context import Cell, Column, Table
+from plant_cli.evaluation.results import Bound, CalibrationRecord
+from plant_cli.report.drawing import Drawing, plot_intervals, short
+from plant_cli.report.evaluated import Evaluated
+from plant_cli.report.headline import show_bound
+from plant_cli.report.page import PageSection
+from plant_cli.scoring.decisions import ASSIGN, REJECT, REVIEW
+
+
+def write_scores(systems: Sequence[Evaluated]) -> PageSection:
+    """Calibration, precision against recall, and thresholds."""
+    calibrated = [system for system in systems if system.metrics.calibration is not None]
+    decisions = {system.name: system.read_decisions() for system in systems}
+    missing = [
+        f"'{system.name}' has no calibration: its scores are no probabilities, or its evaluation is older than this figure; "
+        f"`{system.command('eval', '--force')}` measures it."
+        for system in systems
+        if system not in calibrated
+    ]
+    missing += [
+        f"No thresholds were chosen for '{name}': `plant thresholds --target precision=0.9` chooses them on validation."
+        for name, chosen in decisions.items()
+        if not chosen
+    ]
+    return PageSection(
+        name="scores",
+        title="Scores and thresholds",
+        tables=[tabulate_threshold(systems), *(table for name, chosen in decisions.items() for table in tabulate_decisions(name, chosen))],
+        drawings=[draw_reliability(calibrated), draw_precision(calibrated)] if calibrated else [],
+        missing=missing,
+    )
+
+
+def draw_reliability(systems: Sequence[Evaluated]) -> Drawing:
+    """How often labels with some probability are right; of a single system also for its network alone."""
+    found = {system.name: system.metrics.calibration for system in systems}
+    if len(systems) == 1:  # with several systems there would be too many lines
+        found[f"{systems[0].name}, network alone"] = systems[0].metrics.calibration_network
+    shown = {name: one for name, one in found.items() if one is not None}
+    errors = [f"ECE of {name} {_bracket(one)}, {sum(b.pairs for b in one.bins):,} pairs" for name, one in shown.items()]
+
+    def paint(axes: Any) -> None:
+        for name, one in shown.items():
+            filled = [b for b in one.bins if b.pairs]
+            bounds = [Bound(value=b.right, low=b.low, high=b.high) for b in filled]
+            plot_intervals(axes, f"{name} (ECE {100 * one.ECE:.2g})", [100 * b.probability for b in filled], bounds)
+        axes.plot((0, 100), (0, 100), color="gray", marker="", linewidth=1, linestyle=":")
+        axes.set(xlabel="mean probability, points", ylabel="right, points", xlim=(-2, 102), ylim=(-2, 102))
+
+    caption = (
+        "Predicted pairs of document and label in ten ranges of probability: the share that is right, with its interval, against the mean "
+        "probability. On the dotted diagonal probabilities can be believed. ECE: the mean distance from it over pairs, in points. "
+        f"{'; '.join(errors)}. {systems[0].conditions}."
+    )
+    return Drawing(name="reliability", title="Reliability of probabilities", caption=caption, paint=paint)
+
+
+def _bracket(found: CalibrationRecord) -> str:
+    value = f"{100 * found.ECE:.2g}"
+    return value if found.low is None or found.high is None else f"{value} [{100 * found.low:.2g}, {100 * found.high:.2g}]"
+
+
+def draw_precision(systems: Sequence[Evaluated]) -> Drawing:
+    """Precision against recall when labels are assigned from a probability of 0.9, 0.8, … on."""
+    curves = {system.name: trace_precision(system) for system in systems}
+
+    def paint(axes: Any) -> None:
+        for name, (recall, precision) in curves.items():
+            axes.plot(recall, precision, label=short(name))
+        axes.set(xlabel="recall, points", ylabel="precision, points", xlim=(-2, 102), ylim=(-2, 102))
+
+    caption = (
+        "Precision and recall over all pairs of document and label. Each marker is one threshold: labels are assigned from a probability of "
+        f"0.9 (left), 0.8, and so on down to 0 (right, all labels that are predicted). {systems[0].conditions}."
+    )
+    return Drawing(name="precision-recall", title="Precision against recall", caption=caption, paint=paint)
+
+
+def trace_precision(system: Evaluated) -> tuple[list[float], list[float]]:
+    """Recall and precision in points, from the highest range of probability down, from the recorded calibration."""
+    bins = [] if system.metrics.calibration is None else system.metrics.calibration.bins[::-1]
+    pairs = np.cumsum([b.pairs for b in bins])
+    right = np.cumsum([b.pairs * b.right for b in bins])
+    gold, some = int(system.read_labels()["test_count"].sum()), pairs > 0
+    return (100 * right[some] / max(gold, 1)).tolist(), (100 * right[some] / pairs[some]).tolist()
+
+
+def tabulate_threshold(systems: Sequence[Evaluated]) -> Table:
+    """What each system assigns by its own threshold."""
+    names = ("micro-precision", "micro-recall", "micro-F1", "macro-F1")
+    columns = [Column(name="system"), *(Column(name=name) for name in names), Column(name="threshold")]
+    rows: list[list[Cell]] = [
+        [system.name, *(show_bound(system.metrics.metrics.get(name)) for name in names), system.metrics.threshold] for system in systems
+    ]
+    never = [
+        f"{system.name}: {never.get('assigned', 0):,} of {never.get('counted', 0):,} labels of train are never assigned"
+        for system in systems
+        if (never := system.metrics.labels_never)
+    ]
+    return Table(
+        title="Labels that are assigned", columns=columns, rows=rows, notes=["in points, with intervals", *never, systems[0].conditions]
+    )
+
+
+def tabulate_decisions(system: str, chosen: Mapping[str, Mapping[str, Any]]) -> list[Table]:
+    """What thresholds of `plant thresholds` lead to, by folder: a table for each."""
+    columns = [Column(name=name) for name in ("split", "decision", "labels per document", "precision", "recall")]
+    tables = []
+    for folder, found in chosen.items():
+        rows: list[list[Cell]] = []
+        for split, content in found["splits"].items():
+            for decision in (ASSIGN, REVIEW, REJECT):
+                labels, precision, recall = (content[decision][name] for name in ("labels", "precision", "recall"))
+                shown = f"{labels['value'] or 0:.3g}"
+                rows.append([split, decision, shown, *(show_bound(Bound.model_validate(one)) for one in (precision, recall))])
+        notes = [
+            "assign: without a person; review: a person looks; reject: predicted, but not shown; in points, with intervals",
+            f"chosen on validation; {100 * found['level']:g}% intervals from {found['replicates']} resamples of the documents, seed {found['seed']}",
+        ]
+        tables.append(Table(title=f"Thresholds of {system} for {found['target']} ({folder})", columns=columns, rows=rows, notes=notes))
+    return tables

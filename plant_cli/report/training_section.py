@@ -1,0 +1,227 @@
+"""The sections on training and its cost, from history.jsonl and stage.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from plant_cli.api.context import Cell, Column, Table
+from plant_cli.api.corpus import SplitName
+from plant_cli.data.records import StageRecord
+from plant_cli.evaluation.results import Bound
+from plant_cli.report.drawing import HATCHES, Drawing, plot_intervals, short
+from plant_cli.report.evaluated import Evaluated
+from plant_cli.report.page import PageSection
+
+RESULT = "macro-F1"
+TRAINED = ("pretrain-lm", "pretrain-attn", "finetune")  # stages that record the memory of the device
+QUALITY = (
+    "nDCG of the words of validation documents, ranked by the attention of their labels against relevance: {}. A random order of the "
+    "words shows where nothing is planted."
+)
+
+Epochs = Sequence[Mapping[str, Any]]
+
+
+def write_training(systems: Sequence[Evaluated]) -> PageSection:
+    """Every curve that the records allow; for each other a sentence."""
+    second = {system.name: epochs for system in systems if (epochs := system.read_history("finetune"))}
+    first = {system.name: epochs for system in systems if (epochs := system.read_history("pretrain-attn"))}
+    after, on = "After every epoch; 0 is the start. The best epoch is kept.", _count_documents("validation", systems)
+    loss = "The mean loss of each epoch. Systems with different losses cannot be compared by it."
+    drawings = [
+        *_draw_curves(second, "MAP", "MAP on validation during stage 2", f"{after} {on}"),
+        *_draw_curves(second, RESULT, f"{RESULT} on validation during stage 2", f"{after} {on}"),
+        *_draw_curves(second, "loss", "Loss of stage 2", f"{loss} {_count_documents('train', systems)}"),
+        *_draw_attention(second, "attention", "Attention through stage 2", f"{QUALITY.format('what stage 2 keeps of it')} {on}"),
+        *_draw_attention(first, "planting", "Attention during stage 1", f"{QUALITY.format('how well stage 1 plants it')} {on}"),
+    ]
+    missing = []
+    if not second:
+        missing.append("There are no training curves: no system has a network. `plant finetune` without --no-network trains one.")
+    elif not any(drawing.name == "attention" for drawing in drawings):
+        missing.append(
+            "What stage 2 keeps of the attention was not measured, since this needs the relevance of words. `plant mig`, then "
+            "`plant finetune --force` records it after every epoch."
+        )
+    if not first:
+        missing.append("There is no curve of stage 1: no system was trained from planted attention. `plant pretrain-attn` plants it.")
+    planting, sizes = draw_planting(systems), draw_sizes(systems)
+    if not planting:
+        missing.append(
+            "Stage 1 against the result needs two systems with a stage 1: `plant pretrain-attn --tag`, then `plant finetune --planted`."
+        )
+    if not sizes:
+        missing.append(
+            "The result against the size of train needs systems with different numbers of training documents: "
+            "`plant run RECIPE --set data.train_share=0.5 --run HALF` trains on half of them."
+        )
+    return PageSection(name="training", title="Training", drawings=[*drawings, *planting, *sizes], missing=missing)
+
+
+def _count_documents(split: SplitName, systems: Sequence[Evaluated]) -> str:
+    return f"Documents of {split}: {'; '.join(f'{s.name} {s.documents.get(split, 0):,}, seed {s.seed}' for s in systems)}."
+
+
+def read_curve(epochs: Epochs, name: str) -> tuple[list[int], list[float]]:
+    """The epochs that have a figure, and its values; fractions as points."""
+    rows = [epoch for epoch in epochs if epoch.get(name) is not None]
+    return [row["epoch"] for row in rows], [row[name] * (1 if name == "loss" else 100) for row in rows]
+
+
+def _draw_curves(histories: Mapping[str, Epochs], name: str, title: str, caption: str) -> list[Drawing]:
+    unit = name if name == "loss" else f"{name}, points"
+    curves = {system: read_curve(epochs, name) for system, epochs in histories.items()}
+    return draw_lines(f"training-{name.lower()}", title, caption, unit, {system: curve for system, curve in curves.items() if curve[0]})
+
+
+def _draw_attention(histories: Mapping[str, Epochs], name: str, title: str, caption: str) -> list[Drawing]:
+    """The curves of the nDCG, and of a random order for the first system that has one."""
+    qualities = {system: quality for system, epochs in histories.items() if (quality := _find_quality(epochs))}
+    curves = {system: read_curve(histories[system], quality) for system, quality in qualities.items()}
+    for system, quality in list(qualities.items())[:1]:
+        random = read_curve(histories[system], f"random {quality}")
+        curves |= {f"{system}, random order": random} if random[0] else {}
+    return draw_lines(name, title, caption, f"{next(iter(qualities.values()), '')}, points", curves)
+
+
+def _find_quality(epochs: Epochs) -> str | None:
+    return next((name for epoch in epochs for name in epoch if name.startswith("nDCG@")), None)
+
+
+def draw_lines(name: str, title: str, caption: str, unit: str, curves: Mapping[str, tuple[list[int], list[float]]]) -> list[Drawing]:
+    """A line over the epochs for each system; nothing where there is no curve."""
+
+    def paint(axes: Any) -> None:
+        for system, (epochs, values) in curves.items():
+            axes.plot(epochs, values, label=short(system), markevery=max(1, len(epochs) // 12))
+        axes.set(xlabel="epoch", ylabel=unit)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+
+    return [Drawing(name=name, title=title, caption=caption, paint=paint)] if curves else []
+
+
+def draw_planting(systems: Sequence[Evaluated]) -> list[Drawing]:
+    """Quality of planted attention against the final macro-F1 (as Figure 3 of the paper, left), of two systems or more."""
+    planted = [(system, quality, bound) for system in systems if (quality := _find_planted(system)) and (bound := _find_result(system))]
+    if len(planted) < 2:
+        return []
+
+    def paint(axes: Any) -> None:
+        for system, (_, value), bound in planted:
+            plot_intervals(axes, system.name, [100 * value], [bound], line=False)
+        axes.set(xlabel=f"{planted[0][1][0]} of stage 1, points", ylabel=f"{RESULT}, points")
+
+    split, trained = systems[0].metrics.split, [system for system, _, _ in planted]
+    caption = (
+        f"Each system: how well stage 1 orders words on validation against its {RESULT} on {split}. "
+        f"{_count_documents('validation', trained)} {systems[0].conditions}."
+    )
+    return [Drawing(name="planting-against-result", title=f"Stage 1 against the final {RESULT}", caption=caption, paint=paint)]
+
+
+def _find_planted(system: Evaluated) -> tuple[str, float] | None:
+    record = None if system.trained is None else system.find("pretrain-attn")
+    summary = {} if record is None else record.summary
+    return next(((name, v) for name, v in summary.items() if name.startswith("nDCG@") and isinstance(v, int | float)), None)
+
+
+def _find_result(system: Evaluated) -> Bound | None:
+    bound = system.metrics.metrics.get(RESULT)
+    return bound if bound is not None and bound.value is not None else None
+
+
+def draw_sizes(systems: Sequence[Evaluated]) -> list[Drawing]:
+    """The result against training documents (as Figure 3 of the paper, right), of systems with different numbers of them."""
+    kinds: dict[str, list[tuple[int, Bound]]] = {}
+    for system in systems:
+        bound, size = _find_result(system), system.documents.get("train")
+        if bound is not None and size:
+            kinds.setdefault(_name_kind(system), []).append((size, bound))
+    if len({size for points in kinds.values() for size, _ in points}) < 2:
+        return []
+
+    def paint(axes: Any) -> None:
+        axes.set_xscale("log")
+        for kind, points in kinds.items():
+            ordered = sorted(points, key=lambda point: point[0])
+            plot_intervals(axes, kind, [size for size, _ in ordered], [bound for _, bound in ordered])
+        axes.set(xlabel="training documents", ylabel=f"{RESULT}, points")
+
+    caption = f"Systems of one kind are joined; each has its {RESULT} with its interval. {systems[0].conditions}."
+    return [Drawing(name="training-size", title=f"{RESULT} against training documents", caption=caption, paint=paint)]
+
+
+def _name_kind(system: Evaluated) -> str:
+    """What systems have in common that differ only in the number of training documents."""
+    if system.trained is None:
+        return system.name
+    if not system.trained.options.get("network", True):
+        return "scorers"
+    return f"{system.trained.options.get('init', '')} attention" + (f" ({system.tag})" if system.tag else "")
+
+
+def write_cost(systems: Sequence[Evaluated]) -> PageSection:
+    """A table for each system, and the time of all stages as a figure."""
+    recorded = any("parameters" in record.summary for system in systems for record in system.stages.values())
+    missing = (
+        "Parameters and operations are not recorded: no network was trained, or it was long ago; `plant finetune --force` records them."
+    )
+    return PageSection(
+        name="cost",
+        title="Cost",
+        tables=[tabulate_cost(system) for system in systems],
+        drawings=[draw_seconds(systems)],
+        missing=[] if recorded else [missing],
+    )
+
+
+def tabulate_cost(system: Evaluated) -> Table:
+    """Time, memory, parameters and operations of each stage."""
+    columns = [Column(name="stage"), Column(name="seconds", kind="exact"), Column(name="peak memory, GB", kind="exact")]
+    columns += [Column(name=name, kind="count") for name in ("parameters", "of these trained")]
+    columns += [Column(name="operations", kind="exact"), Column(name="processes", kind="count"), Column(name="device")]
+    rows: list[list[Cell]] = []
+    for name, record in system.stages.items():
+        summary, machine = record.summary, record.environment
+        memory = (summary.get("peak_memory_gb") if record.stage in TRAINED else None) or record.peak_memory_gb
+        row: list[Cell] = [name, _round(record.seconds), _round(memory), summary.get("parameters"), summary.get("trained_parameters")]
+        rows.append([*row, _round(count_operations(system, record)), machine.get("processes"), str(machine.get("device", ""))])
+    notes = [
+        "seconds: wall clock of the last attempt; memory: the largest of the process so far, of the device on a GPU; operations: of matrix "
+        "products in training, without validation and without a backbone whose states are cached",
+        f"{system.documents.get('train', 0):,} training documents; {system.conditions}",
+    ]
+    return Table(title=f"Cost of {system.name}", columns=columns, rows=rows, notes=notes)
+
+
+def count_operations(system: Evaluated, record: StageRecord) -> float | None:
+    """Operations of matrix products in a stage of training; None where they were not recorded."""
+    each, epochs = record.summary.get("operations_per_document"), record.summary.get("epochs")
+    documents = system.documents.get("train")
+    return None if each is None or epochs is None or documents is None else float(each) * float(epochs) * documents
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.3g}")
+
+
+def draw_seconds(systems: Sequence[Evaluated]) -> Drawing:
+    """Wall-clock time by stage."""
+    stages = list(dict.fromkeys(record.stage for system in systems for record in system.stages.values()))
+
+    def paint(axes: Any) -> None:
+        thick = 0.7 / len(systems)
+        for number, system in enumerate(systems):
+            spent = {record.stage: record.seconds for record in system.stages.values() if record.seconds is not None}
+            at = [stages.index(stage) + (number - (len(systems) - 1) / 2) * thick for stage in spent]
+            hatch = HATCHES[number % len(HATCHES)]
+            axes.barh(at, list(spent.values()), height=0.9 * thick, hatch=hatch, edgecolor="white", label=short(system.name))
+        axes.set_yticks(range(len(stages)), stages)
+        axes.set(xlabel="seconds", ylim=(len(stages) - 0.5, -0.5))
+        axes.grid(visible=False, axis="y")
+
+    caption = f"Wall-clock seconds of the last attempt. Stages that systems share are shown for each. {_count_documents('train', systems)}"
+    return Drawing(
+        name="seconds", title="Time of each stage", caption=caption, paint=paint, rows=round(len(stages) * (0.65 + 0.35 * len(systems)))
+    )
