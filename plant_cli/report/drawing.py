@@ -113,11 +113,11 @@ def plot_bounds(axes: Any, ticks: Sequence[str], series: Mapping[str, Mapping[st
         defined = [(i + shift, bounds[tick]) for i, tick in enumerate(ticks) if tick in bounds and bounds[tick].value is not None]
         plot_intervals(axes, name, [at for at, _ in defined], [bound for _, bound in defined], upright=upright, line=upright)
     if upright:
-        axes.set_xticks(range(len(ticks)), list(ticks))
+        axes.set_xticks(range(len(ticks)), map(short, ticks))
         axes.set_xlim(-0.6, len(ticks) - 0.4)
         axes.grid(visible=False, axis="x")
     else:
-        axes.set_yticks(range(len(ticks)), list(ticks))
+        axes.set_yticks(range(len(ticks)), map(short, ticks))
         axes.set_ylim(len(ticks) - 0.5, -0.5)
         axes.set_xlabel(POINTS)
         axes.grid(visible=False, axis="y")

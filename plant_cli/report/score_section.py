@@ -79,8 +79,8 @@ def draw_precision(systems: Sequence[Evaluated]) -> Drawing:
         axes.set(xlabel="recall, points", ylabel="precision, points", xlim=(-2, 102), ylim=(-2, 102))
 
     caption = (
-        "Precision and recall over all pairs of document and label. Each marker is one threshold: labels are assigned from a probability of "
-        f"0.9 (left), 0.8, and so on down to 0 (right, all labels that are predicted). {systems[0].conditions}."
+        "Precision and recall over all pairs of document and label. Each marker is one threshold: labels are assigned from a probability "
+        f"of 0.9 (left), 0.8, and so on down to 0 (right, all labels that are predicted). {systems[0].conditions}."
     )
     return Drawing(name="precision-recall", title="Precision against recall", caption=caption, paint=paint)
 
@@ -124,7 +124,8 @@ def tabulate_decisions(system: str, chosen: Mapping[str, Mapping[str, Any]]) -> 
                 rows.append([split, decision, shown, *(show_bound(Bound.model_validate(one)) for one in (precision, recall))])
         notes = [
             "assign: without a person; review: a person looks; reject: predicted, but not shown; in points, with intervals",
-            f"chosen on validation; {100 * found['level']:g}% intervals from {found['replicates']} resamples of the documents, seed {found['seed']}",
+            f"chosen on validation; {100 * found['level']:g}% intervals from {found['replicates']} resamples of the documents, seed "
+            f"{found['seed']}",
         ]
         tables.append(Table(title=f"Thresholds of {system} for {found['target']} ({folder})", columns=columns, rows=rows, notes=notes))
     return tables

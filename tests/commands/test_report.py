@@ -24,7 +24,7 @@ def report(played, tmp_path):
     def run(*systems, evaluated=("finetune", "baseline"), force=False, **options):
         for name in evaluated:
             played("eval", None if name == "finetune" else name, force=True, bootstrap=40)
-        flags = {"report": {"systems": list(systems), "output": str(tmp_path / "r.html"), "permutations": 999, "documents": 0, **options}}
+        flags = {"report": {"systems": list(systems), "output": str(tmp_path / "r.html"), "documents": 0, **options}}
         reporter = SilentReporter()
         request = Request(registry=installed(), run_path=tmp_path / "run", flags=flags, reporter=reporter, force=force)
         return run_stage(request, "report")
@@ -32,11 +32,12 @@ def report(played, tmp_path):
     return run
 
 
-def test_a_page_and_its_files(report, tmp_path):
+def test_a_page_and_its_files(report, played, tmp_path):
+    played("significance", systems=["finetune", "baseline"], bootstrap=40, permutations=500)
     result = report("finetune", "baseline", figures=str(tmp_path / "figures"))
     page = (tmp_path / "r.html").read_text()
     assert "<h1>finetune against baseline</h1>" in page
-    assert result.tables[0].title == "Headline"
+    assert result.tables[0].title == "Main metrics"
     assert re.search(r"\d▲ \(", page)
     assert result.data["bytes"] == len(page.encode())
     assert any("--documents 0" in sentence for sentence in result.data["left_out"])
@@ -102,8 +103,7 @@ def test_one_label_and_one_document_without_titles(tmp_path):
     assert shown["P@1"].startswith(f"{100 * metrics['P@1']['value']:.1f} [")
     page = (tmp_path / "r.html").read_text()
     assert "1 document of test; macro-F1 over 1 label, macro-F1-present over 1 label" in page
-    assert "No label of &#39;run&#39; was taken for a sibling" in page
-    assert page.count("<svg ") == page.count("<figure>") > 3
+    assert page.count("<img ") == page.count("<figure>") > 3
 
 
 HOSTILE = "<script>document.title='bad'</script>\"><img src=http://evil.example/x.png onerror=alert(1)> $x_1$ &amp; \u202eevil"
@@ -131,7 +131,7 @@ def hostile(tmp_path_factory):
 
     run("finetune", network=False)
     run("eval", bootstrap=40)
-    run("report", systems=[], output=str(folder / "r.html"), permutations=99, documents=3)
+    run("report", systems=[], output=str(folder / "r.html"), documents=3)
     return folder / "r.html"
 
 
@@ -139,10 +139,10 @@ def test_hostile_texts_and_names_stay_text(hostile):
     page = hostile.read_text()
     assert page.count("&lt;script&gt;") > 10
     assert "<script" not in page
-    assert "<img" not in page
+    assert page.count("<img ") == page.count('<img src="data:image/svg+xml;base64,') > 3
     assert "\u202e" not in page
     assert re.search(r'<mark class="w\d">(fever|cough|rash|pain)</mark>', page)
-    assert "Documents with their evidence" in page
+    assert "Documents with reasons" in page
     assert "plant finetune</code> without --no-network trains one" in page
 
 

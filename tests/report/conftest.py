@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from matplotlib.figure import Figure
 
 from plant_cli.api import Request, SilentReporter
 from plant_cli.registry import installed
@@ -47,13 +48,21 @@ def rewrite(tmp_path):
 
 
 @pytest.fixture
-def silent():
-    return SilentReporter()
-
-
-@pytest.fixture
 def open_corpus(tmp_path):
     """The corpus of the played run."""
     flags = {"data": {"path": str(tmp_path / "data.parquet")}}
     request = Request(registry=installed(), run_path=tmp_path / "run", flags=flags, reporter=SilentReporter())
     return RequestRunner(request).open("verify").corpus
+
+
+@pytest.fixture
+def painted():
+    """The lines of a drawing by name, as x and y: `painted(drawing)["finetune"]`; and its axes: `painted(drawing)["axes"]`."""
+
+    def paint(drawing):
+        axes = Figure().add_subplot()
+        drawing.paint(axes)
+        lines = {line.get_label(): (list(line.get_xdata()), list(line.get_ydata())) for line in axes.lines}
+        return {**lines, "axes": axes}
+
+    return paint

@@ -1,9 +1,11 @@
-"""Cells and tables as text."""
+"""Cells and tables as text, without characters that steer a terminal."""
 
 from __future__ import annotations
 
+import pytest
+
 from plant_cli.api import Column, Table
-from plant_cli.report.text import count, format_cell, format_row, write_latex, write_markdown
+from plant_cli.report.text import count, format_cell, format_row, printable, printable_cell, write_latex, write_markdown
 
 TABLE = Table(
     title="Two\nlines",
@@ -31,7 +33,25 @@ def test_markdown_keeps_a_row_on_a_line() -> None:
 
 def test_latex_escapes_and_comments_stay_comments() -> None:
     lines = write_latex(TABLE).splitlines()
-    assert lines[0] == "% Two\\nlines"
-    assert lines[-1] == "% first\\nsecond"
+    assert (lines[0], lines[-1]) == ("% Two\\nlines", "% first\\nsecond")
     assert r"a|b\_\textbackslash{}x1b & 50.0 \\" in lines
     assert r"23.0$\blacktriangle$ &  \\" in lines
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Z\x1b[31mred", "Z\\x1b[31mred"),
+        ("bell\x07", "bell\\x07"),
+        ("\x9b2J", "\\x9b2J"),
+        ("right\u202eleft", "right\\u202eleft"),
+        ("over\rwritten", "over\\rwritten"),
+        ("Übergewicht – 体重\t1\n2", "Übergewicht – 体重\t1\n2"),
+    ],
+)
+def test_what_steers_a_terminal_is_written_out(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+def test_a_cell_is_one_line() -> None:
+    assert printable_cell("a\n\tb\x1b") == "a\\n\\tb\\x1b"
