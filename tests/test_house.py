@@ -31,7 +31,6 @@ HOMES = {room: ROOT / "plant_cli" / room for room in ROOMS if (ROOT / "plant_cli
 AT_ROOT = {".ci", ".gitignore", ".pre-commit-config.yaml", "LICENSE", "README.md", "constraints.txt", "docs", "plant_cli", "plugins"}
 AT_ROOT |= {"mkdocs.yml", "pyproject.toml", "recipes", "requirements-cpu.lock", "requirements.lock", "tests"}
 SAME_MODULES = {
-    "labels",
     "options",
     "plugin",
     "tables",

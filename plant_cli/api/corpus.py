@@ -277,6 +277,15 @@ class Corpus(Protocol):
         """One split in parts of some thousand documents, in order, so that its texts are never all in memory; errors as of `split`."""
         ...
 
+    def gold_labels(self, name: SplitName) -> Split:
+        """One split without its texts and evidence, as recorded when the corpus was prepared: nothing is read from the source.
+
+        Raises:
+            DataError: the corpus has no split of that name.
+            ArtefactError: the run is older than this record.
+        """
+        ...
+
     def has_split(self, name: SplitName) -> bool:
         """Whether there is such a split."""
         ...

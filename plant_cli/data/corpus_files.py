@@ -17,6 +17,7 @@ from plant_cli.data.parquet import panics_as_errors
 from plant_cli.data.records import examine_file
 
 LABELS_FILE = "labels.parquet"
+GOLD_FILE = "gold.parquet"
 EVIDENCE_FILE = "evidence.parquet"
 EXCLUDED_FILE = "excluded.parquet"
 PARENTS_FILE = "parents.parquet"
@@ -25,6 +26,7 @@ STATISTICS_FILE = "statistics.json"
 LABELS = ("label", "title", "train_count")
 LABEL_LISTS = ("alternatives", "parents")  # what a vocabulary knows beside titles, and `description`; null and empty without one
 EVIDENCE = {"doc_id": pl.String(), "label": pl.String(), "start": pl.Int64(), "end": pl.Int64()}
+GOLD = {"split": pl.String(), "doc_id": pl.String(), "labels": pl.List(pl.UInt32()), "unseen": pl.List(pl.String())}
 EXCLUDED = {"doc_id": pl.String(), "label": pl.String()}
 PARENTS = {"label": pl.String(), "parent": pl.String()}
 NEW_RUN = "start a new run: --run NEW"
@@ -146,13 +148,14 @@ def write_tables(
     statistics: Mapping[str, Any],
     excluded: pl.DataFrame | None = None,
     parents: pl.DataFrame | None = None,
+    gold: pl.DataFrame | None = None,
 ) -> dict[str, str]:
-    """Write labels.parquet, statistics.json and, where there are any, evidence.parquet, excluded.parquet and parents.parquet.
+    """Write labels.parquet, statistics.json and, where there are any, gold.parquet, evidence.parquet, excluded.parquet and parents.parquet.
 
     Returns:
         SHA-256 of each file, for `CorpusRecord.outputs`.
     """
-    tables = {LABELS_FILE: labels, EVIDENCE_FILE: evidence, EXCLUDED_FILE: excluded, PARENTS_FILE: parents}
+    tables = {LABELS_FILE: labels, GOLD_FILE: gold, EVIDENCE_FILE: evidence, EXCLUDED_FILE: excluded, PARENTS_FILE: parents}
     written = {name: table for name, table in tables.items() if table is not None}
     for name, table in written.items():
         with replacing(folder / name) as temporary:
@@ -179,6 +182,11 @@ def read_labels(folder: Path) -> pl.DataFrame:
         table = table.with_columns(description=pl.lit(None, dtype=pl.String))
     empty = pl.lit([], dtype=pl.List(pl.String))
     return table.with_columns((pl.col(name).fill_null(empty) if name in table.columns else empty.alias(name)) for name in LABEL_LISTS)
+
+
+def read_gold_labels(folder: Path, split: SplitName) -> pl.DataFrame:
+    """One row for each document of a split in its order, with the columns `GOLD`; `ArtefactError` if they cannot be read."""
+    return _read_table(folder / GOLD_FILE, "the gold labels", tuple(GOLD)).filter(pl.col("split") == split)
 
 
 def read_evidence(folder: Path) -> pl.DataFrame | None:

@@ -79,6 +79,46 @@ def encode_labels(frame: pl.DataFrame, positions: Mapping[str, int]) -> tuple[cs
     return _incidence(rows, known, (frame.height, len(positions))), _incidence(rows, unknown, (frame.height, len(unseen))), unseen
 
 
+def tabulate_gold(frames: Mapping[SplitName, pl.DataFrame], labels: pl.Series) -> pl.DataFrame:
+    """The gold labels of every document of every split, without texts.
+
+    Args:
+        frames: the tidy documents of each split.
+        labels: ids of the label index, in its order.
+
+    Returns:
+        A row for each document in its order: `split`, `doc_id`, `labels` (positions in the label index), `unseen` (ids of others).
+    """
+    index = pl.DataFrame({"label": labels}).with_row_index("position")
+    parts = []
+    for name, frame in frames.items():
+        pairs = explode_labels(frame).join(index, on="label", how="left", maintain_order="left")
+        unknown = pl.col("position").is_null()
+        lists = pairs.group_by("row").agg(labels=pl.col("position").drop_nulls().sort(), unseen=pl.col("label").filter(unknown).sort())
+        documents = frame.select(pl.lit(name).alias("split"), "doc_id").with_row_index("row")
+        parts.append(documents.join(lists, on="row", how="left", maintain_order="left").drop("row"))
+    return pl.concat(parts).with_columns(pl.col(name).fill_null(pl.lit([])) for name in ("labels", "unseen"))
+
+
+def encode_gold(gold: pl.DataFrame, labels: int) -> tuple[csr_array, csr_array, list[str]]:
+    """The gold of one split as sparse 0/1 matrices, as `encode_labels` makes them.
+
+    Args:
+        gold: rows of `tabulate_gold`.
+        labels: how many the label index has, L.
+    """
+    unseen = gold["unseen"].explode().drop_nulls()
+    names = sorted(set(unseen))
+    columns = {name: column for column, name in enumerate(names)}
+    known = gold["labels"].explode().drop_nulls().to_numpy().astype(np.int64)
+    matrices = []
+    for name, found, width in (("labels", known, labels), ("unseen", [columns[name] for name in unseen], len(names))):
+        starts = np.concatenate([[0], np.cumsum(gold[name].list.len().to_numpy(), dtype=np.int64)])
+        cells = (np.ones(len(found), dtype=np.int32), np.asarray(found, dtype=np.int64), starts)
+        matrices.append(csr_array(cells, shape=(gold.height, width)))
+    return matrices[0], matrices[1], names
+
+
 def _incidence(rows: npt.NDArray[np.uint32], columns: Sequence[int], shape: tuple[int, int]) -> csr_array:
     """Ones at some places; those whose column is -1 do not count."""
     places = np.asarray(columns, dtype=np.int64)

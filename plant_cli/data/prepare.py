@@ -17,7 +17,7 @@ from plant_cli.data.corpus_files import CorpusRecord, SplitRecord, write_tables
 from plant_cli.data.documents import Frames, SplitTexts, read_fingerprints, tidy
 from plant_cli.data.evidence import read_evidence
 from plant_cli.data.files import hash_strings
-from plant_cli.data.labels import count_labels, describe, find_further_parents, read_excluded
+from plant_cli.data.labels import count_labels, describe, find_further_parents, read_excluded, tabulate_gold
 from plant_cli.data.store import StoredCorpus, open_corpus
 from plant_cli.data.vocabularies import find_titled, read_titles, warn_untitled
 from plant_cli.data.word_analysis import choose_analyser
@@ -48,7 +48,7 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Repo
     excluded = read_excluded(dataset, source, reporter)
     used = pl.concat(count_labels(frame)["label"] for frame in frames.values())
     parents = find_further_parents(titles, used, labels["label"])
-    outputs = write_tables(folder, labels, evidence, asdict(describe(frames)), excluded, parents)
+    outputs = write_tables(folder, labels, evidence, asdict(describe(frames)), excluded, parents, tabulate_gold(frames, labels["label"]))
     CorpusRecord(
         source=section.model_dump(mode="json"),
         files=list(dataset.files),

@@ -12,6 +12,7 @@ import polars as pl
 from plant_cli.api.corpus import Dataset, Split, SplitName
 from plant_cli.api.errors import ArtefactError, DataError
 from plant_cli.data.corpus_files import (
+    GOLD_FILE,
     LABEL_LISTS,
     LABELS_FILE,
     NEW_RUN,
@@ -21,13 +22,14 @@ from plant_cli.data.corpus_files import (
     SplitRecord,
     read_evidence,
     read_excluded,
+    read_gold_labels,
     read_labels,
     read_parents,
     require_outputs,
 )
 from plant_cli.data.documents import read_batches, read_frame, tidy
 from plant_cli.data.evidence import encode_evidence
-from plant_cli.data.labels import LabelTable, encode_excluded, encode_labels, group_parents
+from plant_cli.data.labels import LabelTable, encode_excluded, encode_gold, encode_labels, group_parents
 from plant_cli.data.records import require_same, stamp
 from plant_cli.data.word_analysis import WordAnalyser
 
@@ -78,6 +80,12 @@ class StoredCorpus:
             DataError: the corpus has no such split.
             ArtefactError: the source is no longer what the run was made from.
         """
+        self._require_split(name)
+        if name not in self._splits:
+            self._splits.update({found: self._encode(found, frame) for found, frame in self._read(name)})
+        return self._splits[name]
+
+    def _require_split(self, name: SplitName) -> None:
         if not self.has_split(name):
             raise DataError(
                 f"the corpus has no split '{name}'",
@@ -85,9 +93,22 @@ class StoredCorpus:
                 expected=f"one of {', '.join(self)}",
                 todo="use one that there is (--split), or make splits with `plant data split` before anything is trained",
             )
-        if name not in self._splits:
-            self._splits.update({found: self._encode(found, frame) for found, frame in self._read(name)})
-        return self._splits[name]
+
+    def gold_labels(self, name: SplitName) -> Split:
+        """See `Corpus.gold_labels`."""
+        self._require_split(name)
+        if GOLD_FILE not in self.record.outputs:
+            raise ArtefactError(
+                "the run holds no file of gold labels: it is of an earlier version",
+                where=str(self.folder / GOLD_FILE),
+                expected="the gold labels of every split, which are written when a corpus is prepared",
+                todo=NEW_RUN,
+            )
+        frame = read_gold_labels(self.folder, name)
+        gold, unseen, unseen_labels = encode_gold(frame, len(self.labels))
+        excluded = None if self.excluded is None else encode_excluded(self.excluded, frame["doc_id"])
+        doc_ids = frame["doc_id"].to_list()
+        return Split(name=name, doc_ids=doc_ids, texts=(), gold=gold, unseen=unseen, unseen_labels=unseen_labels, excluded=excluded)
 
     def stream(self, name: SplitName) -> Iterator[Split]:
         """See `Corpus.stream`; a split that is in memory is given as it is.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import polars as pl
-from scipy.sparse import csr_array, hstack, vstack
+from scipy.sparse import csr_array, hstack
 
 from plant_cli.api.context import Reporter
-from plant_cli.api.corpus import Corpus, Excluded, LabelIndex, Split, SplitName
+from plant_cli.api.corpus import Corpus, LabelIndex, Split, SplitName
 from plant_cli.api.errors import DataError
 from plant_cli.api.metrics import Hierarchy
 from plant_cli.data.files import hash_strings
@@ -78,7 +78,7 @@ def describe_gold(gold: Gold, convention: Convention) -> str:
 
 
 def read_gold(corpus: Corpus, split: SplitName) -> Gold:
-    """The gold labels of one split of a corpus; its texts are read some at a time and not kept.
+    """The gold labels of one split of a corpus, as recorded when it was prepared; no text is read.
 
     Args:
         corpus: a prepared corpus.
@@ -86,9 +86,9 @@ def read_gold(corpus: Corpus, split: SplitName) -> Gold:
 
     Raises:
         DataError: the corpus has no split of that name.
-        ArtefactError: the source is no longer what the run was made from.
+        ArtefactError: the record is missing or damaged.
     """
-    part = _join_parts([replace(found, texts=(), evidence=None) for found in corpus.stream(split)])
+    part = corpus.gold_labels(split)
     matrix = join_gold(part)
     labels = [*corpus.labels.ids, *part.unseen_labels]
     return Gold(
@@ -103,33 +103,6 @@ def read_gold(corpus: Corpus, split: SplitName) -> Gold:
         label_hash=corpus.labels.hash,
         hash=_hash_gold(part.doc_ids, matrix, labels),
         excluded=_place_excluded(part, labels),
-    )
-
-
-def _join_parts(parts: Sequence[Split]) -> Split:
-    """Consecutive parts of a split as one; labels unseen in train in order of their ids."""
-    unseen_labels = sorted({label for part in parts for label in part.unseen_labels})
-    columns = {label: column for column, label in enumerate(unseen_labels)}
-    unseen = []
-    for part in parts:
-        places = np.array([columns[label] for label in part.unseen_labels], dtype=np.int64)
-        cells = (part.unseen.data, places[part.unseen.indices], part.unseen.indptr)
-        unseen.append(csr_array(cells, shape=(len(part), len(columns))))
-    starts = np.cumsum([0, *map(len, parts)])
-    excluded = [(part.excluded, start) for part, start in zip(parts, starts, strict=False) if part.excluded is not None]
-    return Split(
-        name=parts[0].name,
-        doc_ids=[doc_id for part in parts for doc_id in part.doc_ids],
-        texts=(),
-        gold=csr_array(vstack([part.gold for part in parts], format="csr")),
-        unseen=csr_array(vstack(unseen, format="csr")),
-        unseen_labels=unseen_labels,
-        excluded=None
-        if not excluded
-        else Excluded(
-            rows=np.concatenate([found.rows + start for found, start in excluded]),
-            labels=[label for found, _ in excluded for label in found.labels],
-        ),
     )
 
 

@@ -175,6 +175,27 @@ def test_a_stream_is_the_split(dataset: Dataset, tmp_path: Path, validation: boo
         assert len(list(corpus.stream(name))) == 1
 
 
+def test_recorded_gold_is_that_of_the_texts(folder: Path, dataset: Dataset) -> None:
+    """Also of labels unseen in train, in the same bits, without the source."""
+    recorded = open_corpus(folder, lambda: pytest.fail("the source is read"))
+    for name in (read := open_corpus(folder, lambda: dataset)):
+        found, expected = recorded.gold_labels(name), read.split(name)
+        assert (found.doc_ids, found.unseen_labels, found.texts) == (expected.doc_ids, expected.unseen_labels, ())
+        for ours, theirs in ((found.gold, expected.gold), (found.unseen, expected.unseen)):
+            assert ours.shape == theirs.shape
+            assert all(getattr(ours, part).tolist() == getattr(theirs, part).tolist() for part in ("data", "indices", "indptr"))
+
+
+def test_a_run_without_recorded_gold_is_refused(folder: Path, dataset: Dataset) -> None:
+    path = folder / "splits.json"
+    record = json.loads(path.read_text())
+    del record["outputs"]["gold.parquet"]
+    path.write_text(json.dumps(record))
+    with pytest.raises(ArtefactError, match="no file of gold labels") as caught:
+        open_corpus(folder, lambda: dataset).gold_labels("test")
+    assert caught.value.todo == "start a new run: --run NEW"
+
+
 def test_a_stream_of_a_changed_source_ends_in_an_error(folder: Path, dataset: Dataset) -> None:
     splits = {**dataset.splits, "train": dataset.splits["train"].with_columns(pl.col("text").str.to_uppercase())}
     corpus = open_corpus(folder, lambda: replace(dataset, splits=splits))
