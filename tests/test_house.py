@@ -35,8 +35,7 @@ SAME_MODULES = {
     "plugin",
     "tables",
 }  # still to be renamed: the list may only shrink
-SAME_CLASSES = {
-}
+SAME_CLASSES: set[str] = set()
 OWN_ROOMS = {"docs", "packaging", "benchmarks", "golden", "web", "faults"}
 
 
