@@ -10,20 +10,20 @@ from plant_cli.api.context import with_tag
 from plant_cli.commands.options import ThresholdOptions
 from plant_cli.data.files import write_json
 from plant_cli.evaluation.aligned import Predictions, read_predictions
-from plant_cli.evaluation.bands import (
-    Circumstances,
+from plant_cli.evaluation.gold import Gold, read_gold
+from plant_cli.evaluation.systems import Location, find_judged_tag, find_thresholds, locate
+from plant_cli.evaluation.targets import parse_targets
+from plant_cli.evaluation.threshold_tuning import (
+    ThresholdConditions,
     are_probabilities,
     as_json,
     decide,
     decide_left_out,
-    find_bands,
+    find_decisions,
     make_tables,
-    measure_bands,
+    measure_decisions,
     refuse_unreachable,
 )
-from plant_cli.evaluation.gold import Gold, read_gold
-from plant_cli.evaluation.systems import Location, find_judged_tag, find_thresholds, locate
-from plant_cli.evaluation.targets import parse_targets
 from plant_cli.runs.folder import VALIDATION
 from plant_cli.scoring.decisions import write_thresholds
 from plant_cli.scoring.predictions import PREDICTIONS
@@ -32,38 +32,39 @@ Read = tuple[Gold, Predictions]
 
 
 def run(context: StageContext, options: ThresholdOptions) -> Result:
-    """Choose both cuts of each label on validation, write thresholds.json and decisions.json, and show what they lead to."""
-    aim, seed = parse_targets(options.target), context.machine.seed
+    """Choose both thresholds of each label on validation, write thresholds.json and decisions.json, and show what they lead to."""
+    targets, seed = parse_targets(options.target), context.machine.seed
     location = _locate(context, options)
     path = _find_validation(context, location)
     gold, predictions = _read(context, path, "validation")
     calibrated = are_probabilities(predictions)
     if not calibrated:
         context.reporter.warn(
-            f"the scores of {path.name} are no probabilities: nothing is expected of them, and without a recall nothing is reviewed"
+            f"the scores of {path.name} are not probabilities: there are no expected values, and without a recall nothing is reviewed"
         )
-    refuse_unreachable(predictions, gold, aim, path.name)
+    refuse_unreachable(predictions, gold, targets, path.name)
     review = options.review if calibrated else None
-    decision = decide(predictions, gold, aim, review)
-    drawn = {"replicates": options.bootstrap, "level": options.level, "seed": seed}
-    left_out = decide_left_out(predictions, gold, aim, review, seed)
-    golds, outcomes = {"validation": gold}, {"validation": measure_bands(left_out, predictions, gold, **drawn)}  # type: ignore[arg-type]
+    chosen = decide(predictions, gold, targets, review)
+    left_out = decide_left_out(predictions, gold, targets, review, seed)
+    judged = {"validation": (left_out, predictions, gold)}
     if options.measure is not None:
         other, scored = _read(context, _find_measured(context, options, location), options.measure)
-        golds[options.measure] = other
-        outcomes[options.measure] = measure_bands(find_bands(scored, decision), scored, other, **drawn)  # type: ignore[arg-type]
-    given = Circumstances(
-        system=location.name, target=str(aim), calibrated=calibrated, replicates=options.bootstrap, level=options.level, seed=seed
+        judged[options.measure] = (find_decisions(scored, chosen), scored, other)
+    figures = {
+        name: measure_decisions(*given, replicates=options.bootstrap, level=options.level, seed=seed) for name, given in judged.items()
+    }
+    golds = {name: given[-1] for name, given in judged.items()}
+    conditions = ThresholdConditions(
+        system=location.name, target=str(targets), calibrated=calibrated, replicates=options.bootstrap, level=options.level, seed=seed
     )
-    positives = gold.matrix[:, : len(decision.review)].sum(axis=0).tolist()
-    content = as_json(outcomes, golds, decision, given, positives)
-    write_thresholds(context.folder, decision.assign.values.tolist(), str(aim), gold.label_hash, decision.review.tolist())
+    content = as_json(figures, golds, chosen, conditions)
+    write_thresholds(context.folder, chosen.assign.tolist(), str(targets), gold.label_hash, chosen.review.tolist())
     write_json(context.folder / "decisions.json", content)
     return Result(
-        tables=make_tables(outcomes, golds, decision, given, positives),
+        tables=make_tables(figures, golds, chosen, conditions),
         data=content,
         next_step=_suggest_next(context, location),
-        summary={"target": str(aim), "automatic": outcomes["validation"].automatic.value},
+        summary={"target": str(targets), "automatic": figures["validation"].automatic.value},
     )
 
 

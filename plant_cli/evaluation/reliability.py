@@ -10,11 +10,11 @@ from scipy.stats import binomtest
 
 from plant_cli.api.metrics import MetricValue
 from plant_cli.evaluation.aligned import Predictions
-from plant_cli.evaluation.bands import are_probabilities
 from plant_cli.evaluation.bootstrap import interval, resample
 from plant_cli.evaluation.counters import Floats, divide, find_hits, ratio_of_sums
 from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.measures import none_if_undefined
+from plant_cli.evaluation.threshold_tuning import are_probabilities
 from plant_cli.scoring.calibration import BINS
 
 CONVENTION = (

@@ -10,50 +10,34 @@ from typing import Literal, get_args
 from plant_cli.api.errors import UsageError
 
 Measure = Literal["precision", "recall", "f1", "macro-f1"]
-
-
 BOUNDED: tuple[Measure, ...] = ("precision", "recall")
-
-
-FORM = "precision=0.9, recall=0.9, f1 or macro-f1; precision and recall may stand together"
-
-
+FORM = "precision=0.9, recall=0.9, f1, macro-f1, or a precision and a recall"
 _PATTERN = re.compile(r"(?P<measure>[a-z0-9-]+)\s*(?:=\s*(?P<least>\d*\.?\d+))?")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """One measure.
-
-    Args:
-        measure: what is to be reached.
-        least: the share to be reached, above 0 and at most 1; None: as much as can be.
-    """
+    """One measure that thresholds are to reach."""
 
     measure: Measure
-    least: float | None = None
+    least: float | None = None  # the share to be reached, above 0 and at most 1; None: as much as possible
 
     def __str__(self) -> str:
         return self.measure if self.least is None else f"{self.measure}={self.least:g}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Aim:
-    """What the two cuts of a label are to reach.
+class Targets:
+    """What the two thresholds of a label are to reach."""
 
-    Args:
-        assign: by which labels are assigned without a person.
-        review: recall of what is assigned or shown to a person; None: nothing is asked.
-    """
-
-    assign: Target
-    review: Target | None = None
+    assign: Target  # by labels that are assigned without a person
+    review: Target | None = None  # recall of labels that are assigned or reviewed
 
     def __str__(self) -> str:
         return str(self.assign) + (f" {self.review}" if self.review else "")
 
 
-def parse_targets(texts: Sequence[str]) -> Aim:
+def parse_targets(texts: Sequence[str]) -> Targets:
     """Read targets; of a precision and a recall together, the recall is that of all labels that are assigned or reviewed.
 
     Raises:
@@ -61,10 +45,10 @@ def parse_targets(texts: Sequence[str]) -> Aim:
     """
     found = [_parse(text) for text in texts]
     if len(found) == 1:
-        return Aim(assign=found[0])
+        return Targets(assign=found[0])
     by_measure = {target.measure: target for target in found}
     if len(found) == len(by_measure) == len(BOUNDED) and set(by_measure) == set(BOUNDED):
-        return Aim(assign=by_measure["precision"], review=by_measure["recall"])
+        return Targets(assign=by_measure["precision"], review=by_measure["recall"])
     raise UsageError(
         "the targets do not go together" if found else "no target is given",
         where=" ".join(f"--target {text}" for text in texts) or "--target",

@@ -13,7 +13,7 @@ from plant_cli.api import Choice, LabelIndex, MetricInput, MetricSpec, Options, 
 from plant_cli.evaluation.bootstrap import interval, resample
 from plant_cli.evaluation.counters import compute_value
 from plant_cli.evaluation.gold import join_gold, pad_counts
-from plant_cli.evaluation.threshold_search import Objective, Tuned, tune_per_label, tune_threshold
+from plant_cli.evaluation.threshold_tuning import Objective, Tuned, tune_per_label, tune_threshold
 from plant_cli.network.design import ComponentLookup
 from plant_cli.runs.folder import VALIDATION
 from plant_cli.runs.session import Session

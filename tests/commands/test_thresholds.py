@@ -138,7 +138,7 @@ def test_bad_input(clinic, decided, tmp_path):
         clinic("thresholds", "thresholds.target=[f1]", "thresholds.bootstrap=5")
     with pytest.raises(UsageError, match="no target"):
         decided(force=True)
-    with pytest.raises(DataError, match=r"precision=0\.99 cannot be reached: the best cut"):
+    with pytest.raises(DataError, match=r"precision=0\.99 cannot be reached: the best threshold"):
         decided("target=[precision=0.99]", force=True)
     with pytest.raises(UsageError, match="validation is always measured"):
         decided("target=[f1]", "measure=validation", force=True)
