@@ -1,4 +1,133 @@
-"""The field's metrics as plugin components: each family names, documents and combines the counters of `plant_cli.evaluation.counters`.
+"""The field's metrics: the specs and options of each family.
 
 Every `compute_…` takes predictions beside gold (N documents) and the family's options, and returns one metric for each name.
 """
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import PositiveInt
+
+from plant_cli.api import MetricSpec, Options, hookimpl, option
+
+CUT_OFFS = "The cut-offs k: how many of a document's highest-scored labels are looked at."
+KIRITCHENKO = "Kiritchenko, Matwin, Nock and Famili 2006, Learning and evaluation in the presence of class hierarchies, section 3"
+JAIN = "Jain, Prabhu and Varma 2016, Extreme multi-label loss functions, equation 2"
+
+
+class PrecisionOptions(Options):
+    """Cut-offs of P@k."""
+
+    k: list[PositiveInt] = option([1, 3, 5, 8, 15], CUT_OFFS)
+
+
+class RecallOptions(Options):
+    """Cut-offs of R@k."""
+
+    k: list[PositiveInt] = option([5, 8, 10, 15, 50], CUT_OFFS)
+
+
+class CappedRecallOptions(Options):
+    """Cut-offs of RP@k."""
+
+    k: list[PositiveInt] = option([5, 15], CUT_OFFS)
+
+
+class GainOptions(Options):
+    """Cut-offs of nDCG@k."""
+
+    k: list[PositiveInt] = option([1, 3, 5, 10, 15], CUT_OFFS)
+
+
+class CoverageOptions(Options):
+    """Cut-offs of coverage@k."""
+
+    k: list[PositiveInt] = option([1, 5], CUT_OFFS)
+
+
+class PropensityOptions(Options):
+    """Cut-offs of PSP@k and PSnDCG@k, and the two constants of the propensity model."""
+
+    k: list[PositiveInt] = option([1, 3, 5], CUT_OFFS)
+    a: float = option(0.55, "A of the propensity model (0.5 Wikipedia-500K, 0.6 Amazon).", gt=0)
+    b: float = option(1.5, "B of the propensity model (0.4 Wikipedia-500K, 2.6 Amazon).", gt=0)
+
+
+AUC = MetricSpec(
+    name="auc",
+    summary="macro-AUC and micro-AUC: share of pairs of a right and a wrong label assignment that scores put in the right order.",
+    compute="plant_metrics.of_all_scores:compute_auc",
+    needs_all_scores=("macro-AUC", "micro-AUC"),
+)
+
+COVERAGE = MetricSpec(
+    name="coverage",
+    summary="coverage@k: share of the labels present that are right at least once among the k highest-scored of some document.",
+    options=CoverageOptions,
+    compute="plant_metrics.of_ranks:compute_coverage",
+)
+HIERARCHY = MetricSpec(
+    name="hierarchy",
+    summary="Where labels have parents: precision, recall and F1 of labels with all that stands above them, and F1 at each level.",
+    source=KIRITCHENKO,
+    compute="plant_metrics.of_assigned:compute_hierarchical",
+)
+
+
+@hookimpl
+def plant_register_metrics() -> Sequence[MetricSpec]:
+    """The families that `plant eval` always reports."""
+    return [
+        MetricSpec(
+            name="precision",
+            summary="P@k: share of the k highest-scored labels that are right.",
+            options=PrecisionOptions,
+            compute="plant_metrics.of_ranks:compute_precision",
+        ),
+        MetricSpec(
+            name="recall",
+            summary="R@k: share of a document's labels that are among the k highest-scored.",
+            options=RecallOptions,
+            compute="plant_metrics.of_ranks:compute_recall",
+        ),
+        MetricSpec(
+            name="rp",
+            summary="RP@k: hits among the k highest-scored, divided by the smaller of k and the number of labels.",
+            options=CappedRecallOptions,
+            compute="plant_metrics.of_ranks:compute_capped_recall",
+        ),
+        MetricSpec(
+            name="r-precision",
+            summary="R-precision: precision at the document's own number of labels.",
+            compute="plant_metrics.of_ranks:compute_r_precision",
+        ),
+        MetricSpec(
+            name="map",
+            summary="MAP: mean over documents of the average precision.",
+            compute="plant_metrics.of_ranks:compute_average_precision",
+        ),
+        MetricSpec(
+            name="ndcg",
+            summary="nDCG@k of gold labels: hits discounted by the logarithm of their rank, relative to the best order.",
+            options=GainOptions,
+            compute="plant_metrics.of_ranks:compute_binary_ndcg",
+        ),
+        MetricSpec(
+            name="propensity",
+            summary="PSP@k and PSnDCG@k: precision and discounted hits with rare labels weighted up by their inverse propensity, "
+            "relative to the best attainable.",
+            options=PropensityOptions,
+            source=JAIN,
+            compute="plant_metrics.of_ranks:compute_weighted",
+        ),
+        MetricSpec(
+            name="f1",
+            summary="micro and macro precision, recall and F1 (macro-F1 of all labels, labels present, harmonic) and sample-F1 of what is "
+            "assigned at the threshold.",
+            compute="plant_metrics.of_assigned:compute_f1",
+        ),
+        COVERAGE,
+        HIERARCHY,
+        AUC,
+    ]

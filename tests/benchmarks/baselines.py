@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import omikuji
-import plant_metrics.plugin
+import plant_metrics
 import polars as pl
 from plant_datasets import plant_register_datasets
 from scipy.sparse import csr_array, vstack
@@ -135,7 +135,7 @@ def write(path: Path, scored: Scored, doc_ids: Sequence[str], labels: Sequence[s
 def measure(path: Path, gold: Gold) -> dict[str, float]:
     """The columns, in points."""
     data = build_input(read_predictions(path, gold), gold, 0.5, CONVENTIONS["plant"])
-    values = choose(compute_families([(spec, spec.options()) for spec in plant_metrics.plugin.plant_register_metrics()], data), COLUMNS, {})
+    values = choose(compute_families([(spec, spec.options()) for spec in plant_metrics.plant_register_metrics()], data), COLUMNS, {})
     values += [b.metrics[0] for b in measure_bins(data, BINS)]
     return {value.name: 100 * compute_value(value) for value in values}
 

@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import numpy.typing as npt
-import plant_metrics.plugin
+import plant_metrics
 from scipy.sparse import csr_array, csr_matrix
 from sklearn.metrics import f1_score, roc_auc_score
 
@@ -32,7 +32,7 @@ from plant_cli.evaluation.bootstrap import Sums, draw_weights
 from plant_cli.evaluation.counters import Floats, ScoreTable, count_assignments
 from plant_cli.evaluation.measures import evaluate
 
-FAMILIES = [(spec, spec.options()) for spec in plant_metrics.plugin.plant_register_metrics()]
+FAMILIES = [(spec, spec.options()) for spec in plant_metrics.plant_register_metrics()]
 REPLICATES = 1000
 TIMED = 3
 SAMPLED = 16

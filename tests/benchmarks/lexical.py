@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import plant_metrics.plugin
+import plant_metrics
 import polars as pl
 from scipy.sparse import csr_array, vstack
 
@@ -112,7 +112,7 @@ def measure(scores: SparseScores, data: Data) -> dict[str, float]:
     given = MetricInput(
         top=top, scores=values.astype(np.float64), gold=data.gold, train_counts=data.train_counts, train_documents=len(data.train)
     )
-    families = [(spec, spec.options()) for spec in plant_metrics.plugin.plant_register_metrics()]
+    families = [(spec, spec.options()) for spec in plant_metrics.plant_register_metrics()]
     found = choose(compute_families(families, given, COLUMNS), COLUMNS, {}) + [
         metric for part in measure_bins(given, BINS) for metric in part.metrics if metric.name.startswith("R@")
     ]

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import plant_metrics.plugin
+import plant_metrics
 from scipy import stats
 from scipy.sparse import csr_array
 
@@ -30,7 +30,7 @@ from plant_cli.evaluation.counters import Floats, ScoreTable, compute_families, 
 from plant_cli.evaluation.measures import evaluate, measure_bins
 from plant_cli.evaluation.seeds import Measurement, join_metrics
 
-FAMILIES = [(spec, spec.options()) for spec in plant_metrics.plugin.plant_register_metrics()]
+FAMILIES = [(spec, spec.options()) for spec in plant_metrics.plant_register_metrics()]
 K, THRESHOLD = 12, 0.5
 TRAINED = 100  # documents
 

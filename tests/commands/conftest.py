@@ -4,7 +4,7 @@ from types import ModuleType
 
 import numpy as np
 import plant_datasets
-import plant_metrics.plugin
+import plant_metrics
 import polars as pl
 import pytest
 from laboratory import LABELS, gold_labels, write_corpus
@@ -64,7 +64,7 @@ def played(tmp_path):
 
     module.plant_register_stages = plant_register_stages
     registry = Registry()
-    for plugin in (plant_datasets, plant_metrics.plugin, module):
+    for plugin in (plant_datasets, plant_metrics, module):
         registry.register(plugin, name=plugin.__name__)
     path = write_corpus(tmp_path / "data.parquet")
     reporter = SilentReporter()

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
-import plant_metrics.plugin
+import plant_metrics
 import polars as pl
 import pytest
 from scipy.sparse import csr_array
@@ -119,7 +119,7 @@ def bad():
 
 @pytest.fixture(scope="session")
 def families():
-    return [(spec, spec.options()) for spec in plant_metrics.plugin.plant_register_metrics()]
+    return [(spec, spec.options()) for spec in plant_metrics.plant_register_metrics()]
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import plant_metrics.plugin
+import plant_metrics
 import pytest
 from scipy import stats
 from scipy.sparse import csr_array
@@ -16,7 +16,7 @@ from plant_cli.evaluation.counters import ScoreTable
 from plant_cli.evaluation.measures import Evaluation, evaluate, none_if_undefined
 
 GOLD = csr_array(np.array([[1, 1, 0, 0, 0], [0, 0, 1, 0, 1], [1, 0, 0, 0, 0]], dtype=np.int32))
-FAMILIES = [(spec, spec.options()) for spec in plant_metrics.plugin.plant_register_metrics()]
+FAMILIES = [(spec, spec.options()) for spec in plant_metrics.plant_register_metrics()]
 DATA = MetricInput(
     top=np.array([[0, 2], [2, 1], [1, 3]]),
     scores=np.array([[0.9, 0.4], [0.8, 0.2], [0.7, 0.6]]),

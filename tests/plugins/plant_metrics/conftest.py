@@ -1,14 +1,14 @@
 """Predictions beside gold, made by hand or at random, and the values of all families on them."""
 
 import numpy as np
-import plant_metrics.plugin
+import plant_metrics
 import pytest
 from scipy.sparse import csr_array
 
 from plant_cli.api import MetricInput
 from plant_cli.evaluation.counters import compute_families, compute_value
 
-FAMILIES = [(spec, spec.options()) for spec in plant_metrics.plugin.plant_register_metrics()]
+FAMILIES = [(spec, spec.options()) for spec in plant_metrics.plant_register_metrics()]
 
 
 def _make_input(ranked, gold, labels, **changes):

@@ -1,4 +1,4 @@
-"""Metrics of the order of predictions: values per document, then their mean.
+"""Metrics of ranked labels: of each document, of labels found at all, and with rare labels weighted up.
 
 Gold labels that no training document has are part of |Y|, so that no system looks better for labels it could not know.
 """
@@ -8,12 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.sparse import csr_array, hstack
 
 from plant_cli.api import MetricInput, MetricValue
-from plant_cli.kit import Floats, Integers, count_gold, divide, find_hits, find_predicted, labels_counted, mean_of_documents
+from plant_cli.kit import Floats, Integers, count_gold, divide, find_hits, find_predicted, labels_counted, mean_of_documents, ratio_of_sums
 
 if TYPE_CHECKING:
-    from plant_metrics.plugin import CappedRecallOptions, GainOptions, PrecisionOptions, RecallOptions
+    from plant_metrics import CappedRecallOptions, CoverageOptions, GainOptions, PrecisionOptions, PropensityOptions, RecallOptions
 
 
 def compute_precision(data: MetricInput, options: PrecisionOptions) -> list[MetricValue]:
@@ -88,3 +89,61 @@ def _capped(data: MetricInput, cut_offs: list[int], name: str) -> list[MetricVal
     found, gold = _hits_at(data, cut_offs), count_gold(data)
     capped: dict[int, Floats] = {k: divide(found[k], np.minimum(k, gold)) for k in cut_offs}
     return [mean_of_documents(f"{name}@{k}", values) for k, values in capped.items()]
+
+
+def compute_coverage(data: MetricInput, options: CoverageOptions) -> list[MetricValue]:
+    """coverage@k = labels that are a hit among the first k of at least one document / labels that some document has as gold.
+
+    Labels that no training document has stay in the denominator, as in recall. NaN where no document has gold.
+    """
+    hits = find_hits(data.top[:, : max(options.k)], data.gold)
+    gold = csr_array(data.gold.astype(np.float64))
+    values = []
+    for k in options.k:
+        rows, ranks = np.nonzero(hits[:, :k])
+        found = csr_array((np.ones(rows.size), (rows, data.top[rows, ranks])), shape=gold.shape)
+        values.append(MetricValue(name=f"coverage@{k}", contributions=csr_array(hstack([found, gold], format="csr")), combine=_share))
+    return values
+
+
+def _share(sums: Floats) -> Floats:
+    found, gold = np.split(sums > 0, 2, axis=1)
+    present = gold.sum(axis=1).astype(np.float64)
+    shares: Floats = np.divide(found.sum(axis=1), present, out=np.full(len(sums), np.nan), where=present > 0)
+    return shares
+
+
+def inverse_propensities(data: MetricInput, options: PropensityOptions) -> Floats:
+    """q_l = 1 + C (N_l + B)^−A with C = (ln N − 1)(B + 1)^A per label [L + U]; 0 for labels that ideals do not know of.
+
+    N_l are the training documents of the label, N all training documents, A and B constants of the corpus.
+    """
+    factor = (np.log(max(data.train_documents, 1)) - 1.0) * (options.b + 1.0) ** options.a
+    weights: Floats = 1.0 + factor * (data.train_counts + options.b) ** -options.a
+    return np.where(labels_counted(data), weights, 0.0)
+
+
+def compute_weighted(data: MetricInput, options: PropensityOptions) -> list[MetricValue]:
+    """PSnDCG@k and PSP@k: the weights q of hits, summed over all documents, divided by the same for the best possible order.
+
+    PSP@k = Σ of q over hits among the first k; PSnDCG@k = Σ of q/log2(i+1) over hits at rank i ≤ k. The ratio of sums, as AttentionXML
+    computes it; pyxclib divides both sides of PSnDCG by the binary ideal of the document first.
+    """
+    ranks = np.arange(1, max(options.k) + 1)
+    return [*_weighted(data, options, "PSnDCG", 1.0 / np.log2(ranks + 1)), *_weighted(data, options, "PSP", np.ones(ranks.size))]
+
+
+def _weighted(data: MetricInput, options: PropensityOptions, name: str, discounts: Floats) -> list[MetricValue]:
+    weights = inverse_propensities(data, options)
+    top = data.top[:, : discounts.size]
+    gains = find_hits(top, data.gold) * weights[top] * discounts[: top.shape[1]]
+    rows, labels = data.gold.nonzero()
+    order = np.lexsort((-weights[labels], rows))
+    rows, worth = rows[order], weights[labels][order]
+    ranks = np.arange(rows.size) - np.searchsorted(rows, rows)
+    values = []
+    for k in options.k:
+        within = ranks < k
+        ideal = np.bincount(rows[within], worth[within] * discounts[ranks[within]], len(top)).astype(np.float64)
+        values.append(ratio_of_sums(f"{name}@{k}", gains[:, :k].sum(axis=1), ideal))
+    return values
