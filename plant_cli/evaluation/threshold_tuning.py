@@ -327,7 +327,7 @@ def refuse_unreachable(predictions: Predictions, gold: Gold, targets: Targets, w
             reached, todo = best >= target.least, "or predict longer lists"
             what = f"{right} of the {possible} gold labels that train has are in the lists of predictions: a recall of {best:.3f}"
         else:
-            reached = choose_thresholds(predictions.top, predictions.scores, gold.matrix, counts, target).reached.any()
+            reached = bool(choose_thresholds(predictions.top, predictions.scores, gold.matrix, counts, target).reached.any())
             what, todo = _best_precision(predictions.scores[listed], hits[listed]), "or let a person review labels: --target f1"
         if not reached:
             raise DataError(
@@ -437,7 +437,9 @@ def measure_decisions(
     bounds = {m.name: _bound(m, values, level) for m, values in zip(metrics, drawn, strict=True)}
     expected = _expect(masks, predictions)
     figures = {
-        name: DecisionFigures(**{part: bounds[f"{name} {part}"] for part in ("labels", "precision", "recall")}, **expected[name])
+        name: DecisionFigures(
+            labels=bounds[f"{name} labels"], precision=bounds[f"{name} precision"], recall=bounds[f"{name} recall"], **expected[name]
+        )
         for name in masks
     }
     return SplitFigures(decisions=figures, automatic=bounds["automatic"], untouched=bounds["untouched"])
