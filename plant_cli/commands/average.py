@@ -22,7 +22,7 @@ from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.files import read_size
 from plant_cli.evaluation.gold import join_gold
 from plant_cli.evaluation.systems import find_chosen, locate
-from plant_cli.evaluation.threshold_search import tune_threshold
+from plant_cli.evaluation.threshold_tuning import tune_threshold
 from plant_cli.network.cuts import Cut
 from plant_cli.runs.folder import VALIDATION, Run
 from plant_cli.scoring.averaging import average_splits
