@@ -55,18 +55,23 @@ def command_pages() -> Iterator[str]:
         yield from everyday_table([flag for flag in own if flag.everyday])
         yield from expert_list([flag for flag in own if not flag.everyday])
         shared = [f"[`{name}`](#section-{name})" for name in spec.sections]
-        yield from (f"Also: {', '.join([*shared, '[general flags](#general-flags)'])}.", "")
+        yield from (f"Also: {', '.join(shared)}.", "") if shared else ()
 
 
 def everyday_table(flags: Sequence[Flag]) -> Iterator[str]:
     """A table of flags with all that is said of them; nothing where there are none."""
-    yield from table(("flag", "default", "meaning"), [(code(f.shown), f.default, f.text) for f in flags]) if flags else ()
+    yield from table(("flag (default)", "meaning"), [(with_default(flag), flag.text) for flag in flags]) if flags else ()
 
 
 def expert_list(flags: Sequence[Flag]) -> Iterator[str]:
-    """A line for each flag: its default, and the first clause of its text."""
-    yield from (f"* {code(flag.shown)}{f' ({flag.default})' if flag.default else ''}: {first_clause(flag.text)}" for flag in flags)
+    """A line for each flag with the first clause of its text."""
+    yield from (f"* {with_default(flag)}: {first_clause(flag.text)}" for flag in flags)
     yield from [""] * bool(flags)
+
+
+def with_default(flag: Flag) -> str:
+    """A flag as it is typed, and its default."""
+    return code(flag.shown) + (f" ({flag.default})" if flag.default else "")
 
 
 def shared_sections() -> Iterator[str]:
