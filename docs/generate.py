@@ -331,7 +331,7 @@ def field_meanings(owner: type) -> dict[str, str]:
     """What the string below each field of a class says, or the part `Args:` of its docstring."""
     body = ast.parse(inspect.cleandoc(inspect.getsource(owner))).body[0].body  # type: ignore[attr-defined]
     below = {
-        field.target.id: text.value.value
+        ast.unparse(field.target): str(text.value.value)
         for field, text in pairwise(body)
         if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
     }

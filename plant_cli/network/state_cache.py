@@ -10,8 +10,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -147,7 +149,7 @@ class StateCache:
 def _write_tokens(folder: Path, tokens: TokenBatch) -> None:
     remove(folder)
     folder.mkdir(parents=True)
-    arrays = {"ids": np.concatenate(tokens.ids), "spans": np.concatenate(tokens.spans)}
+    arrays: dict[str, npt.NDArray[Any]] = {"ids": np.concatenate(tokens.ids), "spans": np.concatenate(tokens.spans)}
     arrays |= {"sizes": lengths(tokens), "dropped": np.asarray(tokens.dropped, dtype=np.int64)}
     write_tensors(folder / TOKENS, arrays, framework="np")
     write_mark(folder / CACHE_MARK)
