@@ -104,3 +104,12 @@ def test_the_ci_script_is_sound() -> None:
     script = ROOT / ".ci" / "run"
     assert script.stat().st_mode & 0o111
     subprocess.run(["bash", "-n", str(script)], check=True)
+
+
+def test_the_map_of_the_house_names_modules_that_exist() -> None:
+    text = (ROOT / "docs" / "how-it-works.md").read_text("utf-8")
+    named = set(re.findall(r"`([a-z_]+(?:/[a-z_0-9]+)+(?:\.py)?)`", text))
+    folders = (ROOT, ROOT / "plant_cli", ROOT / "plugins")
+    modules = {name for name in named if name.endswith(".py")}
+    assert len(modules) > 20
+    assert sorted(name for name in modules if not any((folder / name).is_file() for folder in folders)) == []
