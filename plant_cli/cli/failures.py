@@ -13,9 +13,11 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import NoReturn
 
 from plant_cli.api import DataError, PlantError, PluginError, PluginRecord, ResourceError, first_line
+from plant_cli.data.files import TEMPORARY
 from plant_cli.registry import Registry
 from plant_cli.report.text import printable
 from plant_cli.runs.machine import bound_heaps
@@ -156,7 +158,7 @@ def _explain(error: BaseException) -> PlantError | None:
     if not isinstance(error, OSError) or error.errno is None:
         return None
     place = next((str(name) for name in (error.filename, error.filename2) if name is not None), "stdout, or a file that was open")
-    if error.errno in GONE:
+    if error.errno in GONE and not TEMPORARY.fullmatch(Path(place).name):  # a new file that cannot be made is not gone
         return ResourceError(
             f"a file is gone: {error.strerror}",
             where=place,

@@ -12,7 +12,7 @@ from plant_cli.network import quantization
 from plant_cli.network.huggingface import HuggingFaceBackbone, Profile, prepare_network
 from plant_cli.network.profile import CausalOptions
 
-FAMILIES = {family.name: family for family in plant_backbones.FAMILIES}
+FAMILIES = {family.name: family for family in plant_backbones.FAMILIES if family.kind == "causal" and family.models}
 # What config.json says of Mistral-7B-Instruct-v0.3, Llama-3.1-8B, DeepSeek-R1-Distill-Qwen-7B and Phi-3-mini-4k-instruct.
 SIZES: dict[str, dict[str, Any]] = {
     "mistral": {

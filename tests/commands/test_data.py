@@ -159,7 +159,7 @@ def test_shares_of_convert_are_the_whole_together(
 
 
 def test_shares_of_convert_that_cannot_be(clinic: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="written into a folder"):
+    with pytest.raises(UsageError, match="written into one folder"):
         act("convert", path=str(clinic), output=str(tmp_path / "x.parquet"), shard="1/2")
     with pytest.raises(UsageError, match="written as tables"):
         act("convert", path=str(clinic), output=str(tmp_path / "x"), to="annif-csv", shard="1/2")

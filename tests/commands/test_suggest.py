@@ -68,7 +68,7 @@ def test_new_texts_are_in_utf8_or_in_the_encoding_that_is_named(trained: Any, tm
     assert trained(path=str(tmp_path / "old.csv"), encoding="cp1252").tables[0].rows == expected
     with pytest.raises(DataError, match="not UTF-8") as caught:
         trained(path=str(tmp_path / "old.csv"))
-    assert "--encoding" in caught.value.todo
+    assert "--encoding" in caught.value.what
 
 
 def test_the_micro_batch_changes_nothing_and_its_former_name_leads_to_it(trained: Any, tmp_path: Path) -> None:
