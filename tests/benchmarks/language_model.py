@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from plant_awd_lstm import PretrainLmOptions
 from plant_awd_lstm.language_model import Encoder, LanguageModel, Sizes
-from plant_awd_lstm.pretraining import Place, Pretraining
+from plant_awd_lstm.pretraining import Pretraining, TrainingPlace
 from torch import nn
 from torch.nn import functional
 
@@ -90,7 +90,9 @@ def main(arguments: list[str] | None = None) -> None:
     options = PretrainLmOptions(batch=batch, embedding=embedding, hidden=hidden, epochs=1)
     draw = np.random.default_rng(0)
     documents = [draw.integers(3, words, size=1500).astype(np.int32) for _ in range(max(8, batch * 72 * (chosen.steps + 2) // 1500 + 1))]
-    place = Place(device=device, checkpoints=Path("unused"), reporter=SilentReporter(), stopping=lambda: False, resume=False, seed=0)
+    place = TrainingPlace(
+        device=device, checkpoints=Path("unused"), reporter=SilentReporter(), stopping=lambda: False, resume=False, seed=0
+    )
     model = LanguageModel(Encoder(words, sizes, options)).to(device)
     training = Pretraining(model, "forward", documents, documents[:1], options, imported=False, place=place)
     windows = training.streams.windows(0, 0)
