@@ -69,7 +69,7 @@ def test_the_wheel_holds_what_the_tree_holds(tmp_path: Path) -> None:
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     tree = {path.relative_to(ROOT).as_posix() for path in (ROOT / "plant_cli").rglob("*.py")}
     tree |= {path.relative_to(ROOT / "plugins").as_posix() for path in (ROOT / "plugins").rglob("*.py")}
-    recipes = {f"plant_cli/recipe/shipped/{p.relative_to(ROOT / 'recipes').as_posix()}" for p in (ROOT / "recipes").rglob("*.yaml")}
+    recipes = {f"plant_cli/runs/shipped/{p.relative_to(ROOT / 'recipes').as_posix()}" for p in (ROOT / "recipes").rglob("*.yaml")}
     assert tree <= held
     assert recipes <= held
     assert "plant_cli/py.typed" in held

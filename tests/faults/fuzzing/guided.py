@@ -19,7 +19,7 @@ import atheris
 if TYPE_CHECKING:
     from tests.faults.fuzzing.campaign import Leave
 
-WATCHED = ("base", "corpus", "recipe", "evaluation", "artefacts", "runs", "registry")  # rooms that read what a stranger wrote
+WATCHED = ("data", "runs", "relevance", "scoring", "evaluation", "registry")  # rooms that read what a stranger wrote
 
 LENGTH, SEEDS = 4096, 10  # bytes that a case is drawn from, and how many random ones a round begins with
 

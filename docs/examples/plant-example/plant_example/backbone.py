@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from plant_cli.api import TokenBatch
-from plant_cli.kit import layers
+from plant_cli.kit import restore_trainable, save_trainable
 
 if TYPE_CHECKING:
     from plant_example.plugin import WordBagOptions
@@ -61,10 +61,10 @@ class WordBag:
         return [list(part.parameters()) for part in (self.embedding, self.mix)]
 
     def save(self, folder: Path) -> None:
-        layers.save_trainable(self.network, folder / FILE)
+        save_trainable(self.network, folder / FILE)
 
     def restore(self, folder: Path) -> None:
-        layers.restore_trainable(self.network, folder / FILE)
+        restore_trainable(self.network, folder / FILE)
 
     def _bucket(self, word: str) -> int:
         return 1 + crc32(word.lower().encode()) % self.buckets  # the same on every machine, unlike hash()
