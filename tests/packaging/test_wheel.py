@@ -73,5 +73,6 @@ def test_the_wheel_holds_what_the_tree_holds(tmp_path: Path) -> None:
     assert tree <= held
     assert recipes <= held
     assert "plant_cli/py.typed" in held
-    assert {f"plant_cli/evaluation/page/{name}" for name in ("page.html.jinja", "style.css")} <= held
+    assert {f"plant_cli/report/{name}" for name in ("page.html.jinja", "style.css")} <= held
+    assert {"plant_cli/kit.pyi", "plant_datasets/cards.yaml"} <= held
     assert not any(name.startswith(("tests/", "docs/", "plugins/")) or "__pycache__" in name for name in held)
