@@ -1,17 +1,100 @@
-"""Small corpora and records of finished stages, for tests of any room."""
+"""Small corpora, registries, runs and records, and the comparison of errors with a table of messages, for tests of any room.
+
+`from builders import label_table, make_split, make_registry, write_documents, run_at, run_plant, read_cases, explained`.
+"""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
+import yaml
+from scipy.sparse import csr_array
 
+from plant_cli.api import PlantError, Request, Result, SilentReporter, Spec, Split, hookimpl
 from plant_cli.api.corpus import Dataset, SplitName
+from plant_cli.api.specs import kind_of
 from plant_cli.data.files import hash_file, read_json, write_json
+from plant_cli.data.labels import LabelTable
 from plant_cli.data.records import Facts, StageRecord
+from plant_cli.registry import Registry, installed
+from plant_cli.runs.runner import run_stage
 
 SCHEMA = {"doc_id": pl.String, "text": pl.String, "labels": pl.List(pl.String)}
+
+
+def label_table(*ids: str, titles: Sequence[str | None] = (), counts: Sequence[int] = (), **more: Any) -> LabelTable:
+    """An index of labels, by default without titles and with one training document each."""
+    return LabelTable(ids=ids, titles=list(titles) or [None] * len(ids), train_counts=list(counts) or [1] * len(ids), **more)
+
+
+def make_split(texts: Sequence[str], gold: Any = None, name: SplitName = "train", **values: Any) -> Split:
+    """A split of texts with gold [N, L] (by default one label that no document has); the ids are `d0`, `d1` and so on."""
+    count = len(texts)
+    gold = csr_array(np.zeros((count, 1), dtype=np.int64) if gold is None else gold)
+    defaults = {"doc_ids": [f"d{row}" for row in range(count)], "unseen": csr_array((count, 0), dtype=np.int64)}
+    return Split(name=name, texts=texts, gold=gold, **{**defaults, **values})
+
+
+def write_documents(path: Path, *documents: tuple[str, str, Sequence[str]]) -> Path:
+    """Write documents (split, text, labels) as a table; the ending of the path decides its format: Parquet or JSON lines."""
+    rows = pl.DataFrame(documents, schema={"split": pl.String, "text": pl.String, "labels": pl.List(pl.String)}, orient="row")
+    rows = rows.with_row_index("doc_id").with_columns(pl.col("doc_id").cast(pl.String))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows.write_ndjson(path) if path.suffix == ".jsonl" else rows.write_parquet(path)
+    return path
+
+
+def make_registry(*parts: ModuleType | Spec, name: str = "garden") -> Registry:
+    """A registry of these modules of plugins, and of a plugin of that name with these specs."""
+    specs: dict[str, list[Spec]] = {}
+    registry, stranger = Registry(), ModuleType(name)
+    for part in parts:
+        if isinstance(part, Spec):
+            specs.setdefault(kind_of(type(part)).hook, []).append(part)
+        else:
+            registry.register(part, name=part.__name__)
+    for hook, listed in specs.items():
+        vars(stranger)[hook] = hookimpl(lambda listed=listed: listed, specname=hook)
+    if specs:
+        registry.register(stranger, name=name)
+    return registry
+
+
+def run_at(path: Path, name: str, *sets: str, tag: str | None = None, registry: Any = None, **request: Any) -> Result:
+    """Run a stage in a run folder: `run_at(run, "mig", "mig.k=5", tag="a", flags={…}, force=True)`."""
+    request = {"reporter": SilentReporter(), **request}
+    return run_stage(Request(registry=registry or installed(), run_path=path, sets=sets, **request), name, tag)
+
+
+def run_plant(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a folder, as a process of its own."""
+    command = [sys.executable, "-m", "plant_cli", *arguments]
+    return subprocess.run(command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+
+
+def read_cases(path: Path) -> list[dict[str, Any]]:
+    """A table of mistakes (`messages.yaml`): each has what makes it, the class of its error, and the four parts that the user sees."""
+    return list(yaml.safe_load(path.read_text("utf-8")))
+
+
+@contextmanager
+def explained(case: dict[str, Any], folder: Path) -> Iterator[None]:
+    """Require that the block ends with the error of a case; `DIR` in its parts is the folder."""
+    with pytest.raises(PlantError) as caught:
+        yield
+    error = caught.value
+    said = [text.replace(str(folder.resolve()), "DIR") for text in (error.what, error.where, error.expected, error.todo)]
+    assert [type(error).__name__, *said] == [case["error"], *case["says"]]
 
 
 def frame(*documents: tuple[str | None, str | None, list[str | None] | None]) -> pl.DataFrame:

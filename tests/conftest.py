@@ -15,7 +15,7 @@ import pytest
 
 from plant_cli.runs.machine import limit_spinning
 
-pytest_plugins = ("laboratory", "clinic", "builders")
+pytest_plugins = ("builders", "laboratory", "clinic")
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghijklmnopqrstuvwxyz", "fever", "cough", "patient"]
 SIZES = {"vocab_size": len(WORDS), "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}

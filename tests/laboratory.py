@@ -1,16 +1,12 @@
 """Stages to experiment with: small ones whose work a test decides, and the real ones on a small made-up clinic."""
 
-from types import ModuleType
-
 import plant_datasets
-import polars as pl
 import pytest
+from builders import make_registry, run_at, write_documents
 
-from plant_cli.api import Options, Request, Result, SilentReporter, StageSpec, hookimpl
+from plant_cli.api import Options, Result, SilentReporter, StageSpec
 from plant_cli.commands import SPECS
 from plant_cli.data.files import read_json
-from plant_cli.registry import Registry, installed
-from plant_cli.runs.runner import run_stage
 
 DOCUMENTS = 24
 LABELS = {f"label {i}": 2 * i + 1 for i in range(6)}  # label and its training documents
@@ -26,9 +22,7 @@ def write_corpus(path):
     rows = [("train", f"train {name} {i}", [name]) for name, count in LABELS.items() for i in range(count)]
     rows += [("validation", "validation", ["label 0"])]
     rows += [("test", f"test {i}", gold_labels(i)) for i in range(DOCUMENTS)]
-    frame = pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").with_row_index("doc_id")
-    frame.with_columns(pl.col("doc_id").cast(pl.String)).write_parquet(path)
-    return path
+    return write_documents(path, *rows)
 
 
 @pytest.fixture
@@ -66,23 +60,16 @@ class Laboratory:
         self.on = {}
         self.calls = []
         self.reporter = SilentReporter()
-        self.registry = Registry()
-        module = ModuleType("laboratory")
-
-        @hookimpl
-        def plant_register_stages():
-            return [
-                StageSpec(name="alpha", summary="A.", options=AlphaOptions, run=self.alpha, sections=("data", "machine")),
-                StageSpec(name="beta", summary="B.", options=BetaOptions, run=self.beta, sections=("machine",), seeded=True),
-                StageSpec(name="gamma", summary="G.", options=GammaOptions, run=self.gamma),
-                StageSpec(name="look", summary="L.", run=self.play("look"), writes=False, sections=("data",)),
-                StageSpec(name="outside", summary="O.", run=self.play("outside"), writes=False, needs_run=False),
-                *(spec for spec in SPECS if spec.name.split()[0] in ("run", "recipe")),
-            ]
-
-        module.plant_register_stages = plant_register_stages
-        for plugin in (plant_datasets, module):
-            self.registry.register(plugin, name=plugin.__name__)
+        self.registry = make_registry(
+            plant_datasets,
+            StageSpec(name="alpha", summary="A.", options=AlphaOptions, run=self.alpha, sections=("data", "machine")),
+            StageSpec(name="beta", summary="B.", options=BetaOptions, run=self.beta, sections=("machine",), seeded=True),
+            StageSpec(name="gamma", summary="G.", options=GammaOptions, run=self.gamma),
+            StageSpec(name="look", summary="L.", run=self.play("look"), writes=False, sections=("data",)),
+            StageSpec(name="outside", summary="O.", run=self.play("outside"), writes=False, needs_run=False),
+            *(spec for spec in SPECS if spec.name.split()[0] in ("run", "recipe")),
+            name="laboratory",
+        )
 
     def play(self, name):
         def run(context, options):
@@ -107,9 +94,9 @@ class Laboratory:
         (context.folder / "gamma.txt").write_text((folder / "alpha.txt").read_text())
         return Result()
 
-    def run(self, name, tag=None, *, options=None, flags=None, **request):
+    def run(self, name, tag=None, *, options=None, flags=None, sets=(), **request):
         given = {**(flags or {}), **({name: options} if options else {})}
-        return run_stage(Request(registry=self.registry, run_path=self.path, flags=given, reporter=self.reporter, **request), name, tag)
+        return run_at(self.path, name, *sets, tag=tag, registry=self.registry, flags=given, **{"reporter": self.reporter, **request})
 
     def fails(self, error, message, name, tag=None, **request):
         """The error with which a stage is refused or ends; its message is matched."""
@@ -139,9 +126,8 @@ CLINIC = (
 def clinic(tmp_path):
     """Run a stage for real on a small network and a small made-up clinic: `clinic("mig", "mig.k=5", tag=…)`; `.path` is the run."""
 
-    def run(name, *sets, tag=None, reporter=None, **request):
-        reporter = reporter or SilentReporter()
-        return run_stage(Request(registry=installed(), run_path=run.path, sets=[*CLINIC, *sets], reporter=reporter, **request), name, tag)
+    def run(name, *sets, **request):
+        return run_at(run.path, name, *CLINIC, *sets, **request)
 
     run.path, run.sets = tmp_path / "run", CLINIC
     return run

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from builders import explained, read_cases
 
-from plant_cli.api import PlantError, StageSpec
+from plant_cli.api import StageSpec
 from plant_cli.registry import Registry
 from plant_cli.runs.recipes import flag_layer, load_recipe, parse_sets, parse_yaml
 from plant_cli.runs.steps import resolve_step, resolve_steps
 
-CASES = yaml.safe_load((Path(__file__).parent / "messages.yaml").read_text("utf-8"))
+CASES = read_cases(Path(__file__).parent / "messages.yaml")
 
 
 def make_mistake(case: dict[str, Any], registry: Registry) -> None:
@@ -30,8 +30,5 @@ def make_mistake(case: dict[str, Any], registry: Registry) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["says"][0])
 def test_a_mistake_is_explained(case: dict[str, Any], registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(PlantError) as caught:
+    with explained(case, tmp_path):
         make_mistake(case, registry)
-    error = caught.value
-    said = [text.replace(str(tmp_path.resolve()), "DIR") for text in (error.what, error.where, error.expected, error.todo)]
-    assert [type(error).__name__, *said] == [case["error"], *case["says"]]
