@@ -14,8 +14,8 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -23,9 +23,8 @@ from typing import Any
 from plant_cli import api
 from plant_cli.api import BackboneSpec, DatasetSpec, Options, PlantError, Spec, StageSpec, errors
 from plant_cli.api.components import SpecT
-from plant_cli.api.hooks import HOOKS
 from plant_cli.api.options import SHARED_SECTIONS, OptionRow, option_rows
-from plant_cli.api.specs import TABLE
+from plant_cli.api.specs import TABLE, Kind
 from plant_cli.cli.flags import GENERAL, Flag, first_clause, stage_flags
 from plant_cli.cli.help import sort_by_work
 from plant_cli.data.loading import ANY
@@ -35,6 +34,41 @@ from plant_cli.runs.recipes import load_recipe, shipped_recipes
 
 DOCS = Path(__file__).parent
 DISTRIBUTION = "plant-cli"
+CONTRACT: dict[str, tuple[type, ...]] = {
+    "stage": (
+        api.StageContext,
+        api.Result,
+        api.Table,
+        api.Column,
+        api.Reporter,
+        api.Task,
+        api.Corpus,
+        api.Split,
+        api.LabelIndex,
+    ),
+    "backbone": (api.Backbone, api.TokenBatch, api.TracedBackbone, api.ExportableBackbone, api.BackboneStart),
+    "decoder": (
+        api.Decoder,
+        api.DecoderShape,
+        api.Reading,
+        api.WordDecoder,
+        api.PlantableDecoder,
+        api.GradedDecoder,
+        api.QueryDecoder,
+        api.SparseDecoder,
+        api.PairDecoder,
+        api.FoldableDecoder,
+        api.GroupedDecoder,
+    ),
+    "loss": (api.LabelLoss, api.RankLoss),
+    "signal": (api.Counts,),
+    "dataset": (api.Dataset, api.Pieces),
+    "metric": (api.MetricInput, api.MetricValue, api.WeightedMetric),
+    "shortlist": (api.Shortlist, api.ShortlistInput),
+    "scorer": (api.ScorerInput, api.FittedScorer, api.Scorer, api.Documents, api.Reason),
+    "analyser": (api.WordReducer,),
+}
+"""The classes of the contract that the author of a kind of component meets, beside its spec."""
 BLOCK = re.compile(r"(?P<start><!-- generated: (?P<name>[a-z-]+) -->\n).*?(?P<end><!-- end -->)", re.DOTALL)
 
 
@@ -128,87 +162,93 @@ def title(model: type[Options]) -> str:
     return first_sentence(model.__doc__).rstrip(".").partition(":")[0]
 
 
-def hook_pages() -> Iterator[str]:
-    """The hooks, one for each kind of component, with their exact signatures."""
-    for name, kind in HOOKS.items():
-        yield from (f"### `{name}`", "", kind.summary, "", "```python")
-        yield from ("@hookimpl", f"def {name}() -> Sequence[{kind.spec.__name__}]: ...", "```", "")
+def contract(kind: Kind) -> Iterator[str]:
+    """The tables that the author of one kind of component needs: its spec, what its functions return, and what they are given."""
+    yield from (f"Hook: `{kind.hook}() -> Sequence[{kind.spec.__name__}]`.", "")
+    yield from class_list(kind.spec)
+    optional = {value for value in CONTRACT[kind.name] if is_optional(value)}
+    for value in (value for value in CONTRACT[kind.name] if value not in optional):
+        yield from class_list(value)
+    rows = [
+        (code(value.__name__), first_sentence(value.__doc__).removesuffix(" Optional."))
+        for value in CONTRACT[kind.name]
+        if value in optional
+    ]
+    yield from (
+        (f"What a {kind.name} may also be (`python -m pydoc plant_cli.api.NAME` has the members):", "", *entries(rows)) if rows else ()
+    )
 
 
-def spec_pages() -> Iterator[str]:
-    """What a hook returns: the fields of each spec."""
-    specs: list[type[Spec]] = [Spec, *(kind.spec for kind in TABLE)]
-    for spec in specs:
-        inherited = set() if spec is Spec else {field.name for field in dataclasses.fields(Spec)}
-        rows = [(f"`{f.name}`", code(f.type), default_of(f)) for f in dataclasses.fields(spec) if f.name not in inherited]
-        yield from (f"### `{spec.__name__}`", "", inspect.cleandoc(spec.__doc__ or "").split("\n\nArgs:")[0], "")
-        meanings = field_meanings(spec)
-        yield from table(("field", "type", "default", "meaning"), [(*row, meanings.get(row[0].strip("`"), "")) for row in rows])
+def is_optional(value: type) -> bool:
+    """Whether a role need not be fulfilled."""
+    return first_sentence(value.__doc__).endswith(" Optional.")
 
 
-def role_pages() -> Iterator[str]:
-    """Every protocol of the contract: what a plugin gives and what it is given."""
-    for name, role in exported(lambda value: getattr(value, "_is_protocol", False)):
-        yield from (f"### `{name}`", "", first_sentence(role.__doc__), "")
-        yield from table(("member", "meaning"), [*attributes(role), *members(role)])
+def class_list(value: type) -> Iterator[str]:
+    """One class of the contract: its fields, properties and methods, each with its type or shape and its meaning."""
+    rows = [*(fields_of if dataclasses.is_dataclass(value) else attributes)(value), *members(value)]
+    yield from (f"{code(value.__name__)}: {lower_first(first_sentence(value.__doc__))}", "")
+    yield from entries(rows)
 
 
-def value_pages() -> Iterator[str]:
-    """Every value of the contract that is no spec and no error: dataclasses with their fields, options models, other classes."""
-    for name, value in exported(lambda value: inspect.isclass(value) and dataclasses.is_dataclass(value) and not issubclass(value, Spec)):
-        yield from (f"### `{name}`", "", first_sentence(value.__doc__), "")
-        meanings = field_meanings(value)
-        rows = [(f"`{f.name}`", code(f.type), default_of(f), meanings.get(f.name, "")) for f in dataclasses.fields(value)]
-        yield from table(("field", "type", "default", "meaning"), rows)
-        yield from table(("member", "meaning"), found) if (found := list(members(value))) else ()
-    for name, model in exported(lambda value: inspect.isclass(value) and issubclass(value, Options)):
-        yield from (f"### `{name}`", "", first_sentence(model.__doc__), "")
-        yield from option_table([(f"`{row.name}`", row) for row in option_rows(model)], "option")
-    for name, other in exported(is_plain_class):
-        yield from (f"### `{name}`", "", first_sentence(other.__doc__), "")
-        yield from table(("member", "meaning"), list(members(other)))
+def entries(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """A list of names and their meanings, and an empty line."""
+    yield from (f"* {name}: {' '.join(lower_first(meaning).split())}" for name, meaning in rows)
+    yield ""
 
 
-def is_plain_class(value: Any) -> bool:
-    """Whether a name of the contract is a class that no other part of the page describes."""
-    described = getattr(value, "_is_protocol", False) or dataclasses.is_dataclass(value)
-    return inspect.isclass(value) and not described and not issubclass(value, Options | PlantError)
+def lower_first(text: str) -> str:
+    """A sentence as it stands behind a colon; abbreviations stay as they are."""
+    return text if text[1:2].isupper() or text[:1] in "[`" else text[:1].lower() + text[1:]
 
 
-def function_pages() -> Iterator[str]:
-    """Every function of the contract, with its arguments."""
-    for name, function in exported(inspect.isfunction):
-        yield from (f"### `{name}`", "", first_sentence(function.__doc__), "", "```python", f"{name}{signature(function)}", "```", "")
-        meanings = argument_meanings(function.__doc__).items()
-        yield from table(("argument", "meaning"), [(code(key), text) for key, text in meanings]) if meanings else ()
+def fields_of(value: type) -> Iterator[tuple[str, str]]:
+    """The fields of a dataclass and what they mean; of a spec without types, which its texts give, and without those of every spec."""
+    is_spec, meanings = issubclass(value, Spec), field_meanings(value)
+    inherited = {field.name for field in dataclasses.fields(Spec)} if is_spec and value is not Spec else set()
+    for field in dataclasses.fields(value):
+        if field.name not in inherited:
+            kind = "" if is_spec else f": {short_type(str(field.type))}"
+            yield code(f"{field.name}{kind}{default_of(field)}"), meanings.get(field.name, "")
 
 
-def exported(wanted: Callable[[Any], bool]) -> list[tuple[str, Any]]:
-    """The public names of `plant_cli.api` whose values are wanted, by name."""
-    return sorted((name, value) for name, value in vars(api).items() if not name.startswith("_") and wanted(value))
+def example_page(name: str) -> Iterator[str]:
+    """One module of the example plugin."""
+    yield from example_file(f"plant-example/plant_example/{name}.py")
 
 
-def attributes(role: type) -> list[tuple[str, str]]:
+def attributes(role: type) -> Iterator[tuple[str, str]]:
     """The attributes that a protocol declares, with their types."""
-    meanings = argument_meanings(role.__doc__)
-    return [(f"`{name}: {kind}`", meanings.get(name, "")) for name, kind in vars(role).get("__annotations__", {}).items()]
+    meanings = argument_meanings(role.__doc__) | field_meanings(role)
+    for name, kind in vars(role).get("__annotations__", {}).items():
+        yield code(f"{name}: {short_type(str(kind))}"), meanings.get(name, "")
 
 
 def members(role: type) -> Iterator[tuple[str, str]]:
     """Properties and methods of a class, with the first sentence of each; of methods also what they are given and return."""
     for name, member in vars(role).items():
         if isinstance(member, property) and member.fget is not None:
-            yield f"`{name}: {member.fget.__annotations__['return']}`", first_sentence(member.__doc__)
-        elif inspect.isfunction(member) and (name == "__call__" or not name.startswith("_")):
-            yield code(name + signature(member)), "<br>".join([first_sentence(member.__doc__), *arguments(member.__doc__)])
+            yield code(f"{name}: {short_type(member.fget.__annotations__['return'])}"), first_sentence(member.__doc__)
+        elif isinstance(member, cached_property) and not name.startswith("_"):
+            yield code(f"{name}: {short_type(member.func.__annotations__['return'])}"), first_sentence(member.__doc__)
+        elif inspect.isfunction(member) and (name == "__call__" or not name.startswith("_")) and name != "accepts":
+            yield code(name + signature(member)), " ".join([first_sentence(member.__doc__), *arguments(member.__doc__)])
 
 
 def arguments(docstring: str | None) -> Iterator[str]:
-    """A line for each argument of a method, and one for what it returns."""
+    """A clause for each argument of a method, and one for what it returns."""
     text, _, returned = inspect.cleandoc(docstring or "").partition("Returns:\n")
-    yield from (f"{code(name)}: {meaning}" for name, meaning in (argument_meanings(text) if "Args:" in text else {}).items())
+    meanings = argument_meanings(text.partition("Raises:")[0]) if "Args:" in text else {}
+    yield from (f"{code(name)}: {meaning}" for name, meaning in meanings.items())
     if returned:
         yield f"Returns: {returned.partition(chr(10) * 2)[0].strip()}"
+
+
+def option_list() -> Iterator[str]:
+    """How options are declared."""
+    yield from ("The arguments of `option`:", "")
+    yield from entries((code(name), text) for name, text in argument_meanings(api.option.__doc__).items())
+    yield from (f"`choice(kind, default, help)`: {lower_first(first_sentence(api.choice.__doc__))}", "")
 
 
 def record_pages() -> Iterator[str]:
@@ -275,18 +315,12 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "sections": shared_sections,
     "general-flags": general_flags,
     "components": component_pages,
-    "hooks": hook_pages,
-    "specs": spec_pages,
-    "roles": role_pages,
-    "values": value_pages,
-    "functions": function_pages,
+    **{f"contract-{kind.name}": partial(contract, kind) for kind in TABLE},
+    **{f"example-{kind.name}": partial(example_page, kind.name) for kind in TABLE},
+    "spec": partial(class_list, Spec),
+    "options": option_list,
     "records": record_pages,
     "layers": layer_list,
-    "hello": partial(example_file, "plant-hello/plant_hello.py"),
-    "latin": partial(example_file, "plant-latin/plant_latin.py"),
-    "hello-project": partial(example_file, "plant-hello/pyproject.toml"),
-    "example": partial(example_file, "plant-example/plant_example/plugin.py"),
-    "example-tests": partial(example_file, "plant-example/tests/test_stages.py"),
     "errors": error_classes,
     "recipes": recipe_list,
     "formats": format_list,
@@ -329,7 +363,7 @@ def argument_meanings(docstring: str | None) -> dict[str, str]:
 
 def field_meanings(owner: type) -> dict[str, str]:
     """What the string below each field of a class says, or the part `Args:` of its docstring."""
-    body = ast.parse(inspect.cleandoc(inspect.getsource(owner))).body[0].body  # type: ignore[attr-defined]
+    body = ast.parse(inspect.getsource(owner)).body[0].body  # type: ignore[attr-defined]
     below = {
         ast.unparse(field.target): str(text.value.value)
         for field, text in pairwise(body)
@@ -339,11 +373,11 @@ def field_meanings(owner: type) -> dict[str, str]:
 
 
 def default_of(field: dataclasses.Field[Any]) -> str:
-    """A field's default as code; empty if it is required."""
+    """A field's default as it is written in the class; empty if it is required."""
     value = field.default
     if value is dataclasses.MISSING:
         return ""
-    return code(value.__name__ if inspect.isclass(value) and issubclass(value, Options) else repr(value))
+    return f"={value.__name__ if inspect.isclass(value) and issubclass(value, Options) else repr(value)}"
 
 
 def code(text: object) -> str:
@@ -352,8 +386,16 @@ def code(text: object) -> str:
 
 
 def signature(function: Callable[..., Any]) -> str:
-    """A signature as it is written in the source, without the quotes that deferred annotations get."""
-    return re.sub(r"(: |-> )(['\"])(.*?)\2", r"\1\3", str(inspect.signature(function))).replace("Ellipsis", "...")
+    """The names of a method's parameters and the type that it returns."""
+    found = inspect.signature(function)
+    names = [name for name in found.parameters if name != "self"]
+    returned = short_type(str(found.return_annotation).strip("'"))
+    return f"({', '.join(names)})" + ("" if returned == "None" else f" -> {returned}")
+
+
+def short_type(text: str) -> str:
+    """A type without the names of modules and without spaces."""
+    return re.sub(r"\b(npt|np|nn|pl|torch)\.(?=[A-Za-z])", "", text).replace(", ", ",").replace(" | ", "|")
 
 
 def first_sentence(docstring: str | None) -> str:

@@ -1,70 +1,49 @@
-"""The backbone `word-bag`: what a network owes `plant`, at its smallest."""
-
-from __future__ import annotations
+"""A backbone: an embedding for each word, found by a hash of the word. Torch is imported late, so that `plant --help` stays quick."""
 
 import re
-from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
 from zlib import crc32
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
-from plant_cli.api import TokenBatch
-from plant_cli.kit import restore_trainable, save_trainable
-
-if TYPE_CHECKING:
-    from plant_example.plugin import WordBagOptions
-
-WORD = re.compile(r"\w+")
-PADDING = 0
-FILE = "word-bag.safetensors"
+from plant_cli import kit
+from plant_cli.api import BackboneSpec, TokenBatch, hookimpl
 
 
 class WordBag:
-    """Fulfils `plant_cli.api.Backbone`: nothing is inherited, the methods are enough."""
+    hidden_size, max_length, tokenizer_hash = 64, 2048, "word-bag-4096"
 
-    def __init__(self, options: WordBagOptions) -> None:
-        self.buckets = options.buckets
-        self.hidden_size = options.hidden
-        self.max_length = options.max_tokens
-        self.tokenizer_hash = f"word-bag-{options.buckets}"
-        self.embedding = nn.Embedding(options.buckets + 1, options.hidden, padding_idx=PADDING)
-        self.mix = nn.Conv1d(options.hidden, options.hidden, kernel_size=3, padding=1, bias=False)
-        self.network = nn.ModuleDict({"embedding": self.embedding, "mix": self.mix})
+    def __init__(self, options, machine):
+        from torch import nn
 
-    def tokenize(self, texts: Sequence[str]) -> TokenBatch:
-        """Character offsets tie tokens to the words that `plant mig` counted."""
-        found = [list(WORD.finditer(text)) for text in texts]
-        kept = [matches[: self.max_length] for matches in found]
-        return TokenBatch(
-            ids=[np.array([self._bucket(m.group()) for m in matches], dtype=np.int32) for matches in kept],
-            spans=[np.array([m.span() for m in matches], dtype=np.int32).reshape(-1, 2) for matches in kept],
-            dropped=[len(all_) - len(some) for all_, some in zip(found, kept, strict=True)],
-        )
+        self.network = nn.Embedding(4097, self.hidden_size, padding_idx=0)
 
-    def encode(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
-        """Padding is embedded as zero, and so adds nothing to its neighbours."""
-        rows = [torch.as_tensor(ids, dtype=torch.long, device=self.embedding.weight.device) for ids in batch.ids]
-        ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PADDING)
-        embedded = self.embedding(ids)
-        mixed = self.mix(embedded.transpose(1, 2)).transpose(1, 2)
-        return torch.tanh(embedded + mixed), ids != PADDING
+    def tokenize(self, texts):
+        matches = [list(re.finditer(r"\w+", text)) for text in texts]
+        read = [found[: self.max_length] for found in matches]
+        ids = [np.array([1 + crc32(m.group().lower().encode()) % 4096 for m in found], np.int32) for found in read]
+        spans = [np.array([m.span() for m in found], np.int32).reshape(-1, 2) for found in read]
+        return TokenBatch(ids=ids, spans=spans, dropped=[max(0, len(found) - self.max_length) for found in matches])
 
-    def module(self) -> nn.Module:
+    def encode(self, batch):
+        from torch import as_tensor, nn
+
+        rows = [as_tensor(ids, device=self.network.weight.device).long() for ids in batch.ids]
+        ids = nn.utils.rnn.pad_sequence(rows, batch_first=True)
+        return self.network(ids), ids > 0
+
+    def module(self):
         return self.network
 
-    def layer_groups(self) -> Sequence[Sequence[nn.Parameter]]:
-        """From the first layer to the last: gradual unfreezing begins at the end."""
-        return [list(part.parameters()) for part in (self.embedding, self.mix)]
+    def layer_groups(self):
+        return [[self.network.weight]]
 
-    def save(self, folder: Path) -> None:
-        save_trainable(self.network, folder / FILE)
+    def save(self, folder):
+        kit.save_trainable(self.network, folder / "words.safetensors")
 
-    def restore(self, folder: Path) -> None:
-        restore_trainable(self.network, folder / FILE)
+    def restore(self, folder):
+        kit.restore_trainable(self.network, folder / "words.safetensors")
 
-    def _bucket(self, word: str) -> int:
-        return 1 + crc32(word.lower().encode()) % self.buckets  # the same on every machine, unlike hash()
+
+@hookimpl
+def plant_register_backbones():
+    return [BackboneSpec(name="word-bag", summary="Embeddings of hashed words.", load=WordBag)]

@@ -1,12 +1,8 @@
-"""The dataset `weather`: reports put together from phrases, always the same ones."""
-
-from __future__ import annotations
+"""A dataset: made-up weather reports, always the same ones."""
 
 from itertools import combinations
 
-import polars as pl
-
-from plant_cli.api import Dataset
+from plant_cli.api import Dataset, DatasetSpec, hookimpl
 
 PHRASES = {
     "fog": "visibility below two hundred metres along the river",
@@ -16,27 +12,25 @@ PHRASES = {
     "rain": "steady showers filled the gutters until evening",
     "snow": "flakes settled on the hills and closed the pass",
 }
-PLACES = ("In the north", "On the coast", "In the lowlands", "Around the lake")
-TEST_PLACE = PLACES[-1]
+PLACES = {"train": ("In the north", "On the coast", "In the lowlands"), "test": ("Around the lake",)}
 
 
-def read_weather() -> Dataset:
-    """Four reports of each pair of phenomena, one for each place; the last place is for testing."""
-    rows = [
-        {
-            "doc_id": f"{first}-{second}-{place.split()[-1]}",
-            "text": f"{place}, {PHRASES[first]}; later {PHRASES[second]}.",
-            "labels": [first, second],
-            "split": "test" if place == TEST_PLACE else "train",
-        }
-        for first, second in combinations(sorted(PHRASES), 2)
-        for place in PLACES
-    ]
-    frame = pl.LazyFrame(rows)
+def load(data, options):
+    import polars as pl  # imported here, so that `plant --help` stays quick
+
+    def report(first, second, place):
+        text = f"{place}, {PHRASES[first]}; later {PHRASES[second]}."
+        return {"doc_id": f"{first}-{second}-{place.split()[-1]}", "text": text, "labels": [first, second]}
+
+    pairs = list(combinations(PHRASES, 2))
     return Dataset(
-        splits={split: frame.filter(pl.col("split") == split).drop("split") for split in ("train", "test")},
+        splits={name: pl.LazyFrame([report(*pair, place) for pair in pairs for place in places]) for name, places in PLACES.items()},
         labels=pl.LazyFrame({"label": list(PHRASES), "title": [f"{name} reported" for name in PHRASES]}),
         licence="Apache-2.0",
-        citation="plant-example",
         access="bundled",
     )
+
+
+@hookimpl
+def plant_register_datasets():
+    return [DatasetSpec(name="weather", summary="Sixty made-up weather reports with six labels.", load=load)]

@@ -1,23 +1,25 @@
-"""The loss `squared-hinge`: a margin of one on either side, squared beyond it."""
+"""A loss of stage 2: a margin of one on either side, squared beyond it. Every label of a document counts."""
 
-from __future__ import annotations
-
-import torch
-from torch import Tensor
+from plant_cli.api import LossSpec, hookimpl
 
 
 class SquaredHinge:
-    """Fulfils `plant_cli.api.LabelLoss`. No mining of negatives: every label of a document counts."""
-
     hard_negatives = 0
     random_negatives = 0
 
-    def __call__(self, logits: Tensor, targets: Tensor, selected: Tensor | None = None) -> Tensor:
-        """Mean over documents of the mean over the pairs that count."""
-        pairs = torch.ones_like(logits) if selected is None else selected.to(logits.dtype)
-        side = 2 * targets.to(logits.dtype) - 1
-        losses = (1 - side * logits).clamp(min=0).square() * pairs
-        return (losses.sum(1) / pairs.sum(1).clamp(min=1)).mean()
+    def __init__(self, options):
+        pass
 
-    def select(self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        return torch.ones_like(logits, dtype=torch.bool)
+    def __call__(self, logits, targets, selected=None):
+        counted = self.select(logits, targets) if selected is None else selected
+        side = 2 * targets.to(logits.dtype) - 1
+        losses = (1 - side * logits).clamp(min=0).square() * counted
+        return (losses.sum(1) / counted.sum(1).clamp(min=1)).mean()
+
+    def select(self, logits, targets, generator=None):
+        return targets >= 0  # all pairs
+
+
+@hookimpl
+def plant_register_losses():
+    return [LossSpec(name="squared-hinge", summary="Squared hinge loss over all labels.", stage="label", build=SquaredHinge)]

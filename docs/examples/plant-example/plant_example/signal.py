@@ -1,4 +1,4 @@
-"""The smallest plugin: one signal, the Dice coefficient of word and label."""
+"""A signal: the Dice coefficient of word and label."""
 
 from plant_cli.api import SignalSpec, hookimpl
 
@@ -9,4 +9,4 @@ def dice(counts, options):
 
 @hookimpl
 def plant_register_signals():
-    return [SignalSpec(name="dice", summary="Dice coefficient: twice the shared documents over those of both.", score=dice)]
+    return [SignalSpec(name="dice", summary="Twice the documents of both over those of each.", score=dice)]

@@ -1,4 +1,4 @@
-"""An analyser in one file: Latin words without their most common endings."""
+"""An analyser: Latin words without their most common endings."""
 
 from plant_cli.api import AnalyserSpec, hookimpl
 
