@@ -1,4 +1,8 @@
-"""What each label's attention gathers from a document, and label attention with one head and with normalised vectors."""
+"""What each label's attention gathers from a document, and label attention with one head and with normalised vectors.
+
+Shapes are those of `plant_cli.network.attention`. With one head the sizes of keys (A) and values (V) may differ, and scores are plain
+products, without a scale. A document without real positions gets zeros.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +13,21 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from plant_cli.network.attention import ELEMENTS, SCORES, attend, find_labels, find_learnt, label_attention, log_attention
+from plant_cli.network.attention import (
+    SCORES,
+    add_rows,
+    attend,
+    find_labels,
+    find_learnt,
+    label_attention,
+    labels_held,
+    log_attention,
+)
 from plant_cli.network.compute import LABEL_MULTIPLE, TOKEN_MULTIPLE, each, round_up, uses_triton
 
 
 def gather_states(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, heads: int) -> Tensor:
-    """Attention-weighted means of the values, each head over its own H / heads dimensions.
-
-    Args:
-        queries: q [l, H], heads side by side.
-        keys: k [B, T, H].
-        values: v [B, T, H].
-        mask: bool [B, T], true for real positions; a document without any gets zeros.
-        heads: number of heads, a divisor of H.
-
-    Returns:
-        [B, l, H], heads side by side.
-    """
+    """Attention-weighted means of the values [B, l, H], each head over its own H / heads dimensions."""
     documents, _, hidden = keys.shape
     split = (documents, -1, heads, hidden // heads)
     q = queries.view(1, -1, heads, hidden // heads).transpose(1, 2).expand(documents, -1, -1, -1)
@@ -38,28 +40,19 @@ def gather_states(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *
 
 @torch.no_grad()
 def gather_sharpened(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, heads: int, factors: Sequence[float]) -> Tensor:
-    """What `gather_states` gives for attention of several sharpnesses: scores are computed once, their softmax once for each.
+    """The result of `gather_states` after each of F factors above 0 on the scores [F, B, l, H]; fp32, or fp64 for fp64 inputs.
 
-    Args:
-        queries: q [l, H], heads side by side.
-        keys: k [B, T, H].
-        values: v [B, T, H].
-        mask: bool [B, T], true for real positions; a document without any gets zeros.
-        heads: number of heads, a divisor of H.
-        factors: on the scores, above 0.
-
-    Returns:
-        [F, B, l, H] for F factors, heads side by side; fp32, or fp64 for fp64 inputs.
+    Scores are computed once, their softmax once for each factor.
     """
     labels, hidden = queries.shape
     exact = torch.promote_types(queries.dtype, torch.float32)
     rising = sorted(range(len(factors)), key=lambda i: factors[i])
-    found = queries.new_zeros(len(factors), len(keys), labels, hidden, dtype=exact)
+    result = queries.new_zeros(len(factors), len(keys), labels, hidden, dtype=exact)
     q = functional.pad(queries, (0, 0, 0, round_up(labels, TOKEN_MULTIPLE) - labels)).view(-1, heads, hidden // heads).transpose(0, 1)
 
     def gather(part: tuple[int, int, Tensor, Tensor, Tensor]) -> None:
         row, start, k, v, padding = part
-        scores = torch.matmul(q[:, start : start + _labels_held(k)], k.mT).to(exact).mul_(k.shape[2] ** -0.5)
+        scores = torch.matmul(q[:, start : start + _labels_at_once(k)], k.mT).to(exact).mul_(k.shape[2] ** -0.5)
         scores = scores.masked_fill_(padding, -torch.inf)
         scores -= scores.amax(-1, keepdim=True)
         weights, last = scores, 0.0
@@ -69,23 +62,22 @@ def gather_sharpened(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor
             last = factors[number]
             gathered = torch.matmul(weights.to(v.dtype), v).to(exact) / weights.sum(-1, keepdim=True)
             of_labels = gathered.transpose(0, 1).flatten(1)[: labels - start]
-            found[number, row, start : start + len(of_labels)] = of_labels
+            result[number, row, start : start + len(of_labels)] = of_labels
 
     parts = []
     for row, real in enumerate(mask):
         if not real.any():
             continue
         end = int(real.nonzero()[-1]) + 1
-        beyond = round_up(end, LABEL_MULTIPLE) - end
-        k, v = (functional.pad(x[row, :end], (0, 0, 0, beyond)).view(-1, heads, hidden // heads).transpose(0, 1) for x in (keys, values))
-        padding = ~functional.pad(real[:end], (0, beyond))
-        parts += [(row, start, k, v, padding) for start in range(0, labels, _labels_held(k))]
+        added = round_up(end, LABEL_MULTIPLE) - end
+        k, v = (functional.pad(x[row, :end], (0, 0, 0, added)).view(-1, heads, hidden // heads).transpose(0, 1) for x in (keys, values))
+        padding = ~functional.pad(real[:end], (0, added))
+        parts += [(row, start, k, v, padding) for start in range(0, labels, _labels_at_once(k))]
     list(each(gather, parts, queries.device))
-    return found
+    return result
 
 
-def _labels_held(keys: Tensor) -> int:
-    """Labels whose scores for the keys [h, t, d] are held at a time."""
+def _labels_at_once(keys: Tensor) -> int:
     held = SCORES.get(keys.device.type, SCORES["cuda"]) // (len(keys) * keys.shape[1])
     return max(TOKEN_MULTIPLE, held // TOKEN_MULTIPLE * TOKEN_MULTIPLE)
 
@@ -100,53 +92,66 @@ def single_head_attention(
     elements: int | None = None,
     wanted: Tensor | None = None,
 ) -> Tensor:
-    """Each label's direction times the attention-weighted mean of the values.
+    """The result of `label_attention` [B, L] for queries [L, A] and keys [B, T, A], directions [L, V] and values [B, T, V].
 
     Args:
-        queries: q [L, A].
-        directions: g [L, V].
-        keys: k [B, T, A].
-        values: v [B, T, V].
-        mask: bool [B, T], true for real positions; a document without any gets zeros.
         elements: scores (labels x T) held at a time (default: `ELEMENTS` of the device); ignored by Triton's kernels.
-        wanted: bool [B, L], the pairs that are computed (None: all); the others get any number, and have no gradient.
-
-    Returns:
-        [B, L] in fp32, or fp64 for fp64 inputs.
     """
     device = queries.device.type
     if uses_triton(device):
-        filled, given = _even(keys, values)
-        directions = _fill_up(directions.to(keys.dtype), filled.shape[-1])
-        return label_attention(unscale(queries, filled), directions, filled, given, mask, heads=1, wanted=wanted)
-    held = elements or ELEMENTS.get(device, ELEMENTS["cuda"])
-    rows = max(held // max(1, keys.shape[1]) // LABEL_MULTIPLE, 1) * LABEL_MULTIPLE
+        even_keys, even_values = _even(keys, values)
+        directions = _fill_up(directions.to(keys.dtype), even_keys.shape[-1])
+        return label_attention(unscale(queries, even_keys), directions, even_keys, even_values, mask, heads=1, wanted=wanted)
+    rows = labels_held(elements, max(1, keys.shape[1]), queries.device)
     tensors = [x.to(keys.dtype) for x in (queries, directions, keys, values)]
-    result: Tensor = _SingleHead.apply(*tensors, mask, rows, wanted)  # type: ignore[no-untyped-call]
+    result: Tensor = _OneHead.apply(_Scalars(), *tensors, mask, rows, wanted)  # type: ignore[no-untyped-call]
     return result
 
 
-class _SingleHead(torch.autograd.Function):
-    """Keeps nothing but its inputs; `rows` labels of one document at a time, and on the way back only those with a gradient."""
+def normed_attention(
+    queries: Tensor,
+    direction: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: Tensor,
+    *,
+    epsilon: float = 1e-5,
+    elements: int | None = None,
+    wanted: Tensor | None = None,
+) -> Tensor:
+    """The shared direction [H] times the layer-normalised mean of the values under each label's attention [B, L]; one head, no scale.
+
+    Args:
+        epsilon: added to the variance.
+        elements: gathered numbers (labels x H) held at a time (default: `ELEMENTS` of the device).
+    """
+    rows = labels_held(elements, queries.shape[1], queries.device)
+    tensors = unscale(queries, keys), direction, keys, values.to(keys.dtype)
+    result: Tensor = _OneHead.apply(_NormedMeans(epsilon), *tensors, mask, rows, wanted)  # type: ignore[no-untyped-call]
+    return result
+
+
+Part = tuple[int, int, slice | Tensor]
+"""A document's row, the position behind its last real one, and some labels."""
+
+
+class _OneHead(torch.autograd.Function):
+    """Keeps only its inputs; `rows` labels of one document at a time, and on the way back only those with a gradient."""
 
     @staticmethod
-    def forward(
-        ctx: Any, queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, rows: int, wanted: Tensor | None
-    ) -> Tensor:
+    def forward(ctx: Any, form: _Scalars | _NormedMeans, *inputs: Any) -> Tensor:
+        queries, directions, keys, values, mask, rows, wanted = inputs
         exact = torch.promote_types(queries.dtype, torch.float32)
-        logits = queries.new_zeros(len(keys), len(queries), dtype=exact)
+        logits: Tensor = queries.new_zeros(len(keys), len(queries), dtype=exact)
 
-        def score(part: tuple[int, int, slice | Tensor]) -> None:
+        def score(part: Part) -> None:
             row, end, labels = part
-            given = keys[row, :end], values[row, :end], mask[row, :end]
-            weights, worth = _weigh(_take(queries, labels), _take(directions, labels), *given)
-            found = weights.mul_(worth).sum(-1)
-            logits[row, labels] = found if isinstance(labels, slice) else found[: len(labels)]
+            logits[row, labels] = form.score(queries, directions, labels, keys[row, :end], values[row, :end], mask[row, :end])
 
         parts = [(row, end, labels) for row, end in documents(mask) for labels in find_labels(wanted, row, len(queries), rows)]
         list(each(score, parts, queries.device))
         ctx.save_for_backward(queries, directions, keys, values, mask, wanted)
-        ctx.rows = rows
+        ctx.form, ctx.rows = form, rows
         return logits
 
     @staticmethod
@@ -159,31 +164,74 @@ class _SingleHead(torch.autograd.Function):
 
         def pull(part: tuple[int, int, Tensor]) -> list[Tensor]:
             row, end, labels = part
-            q, g, k, v = _take(queries, labels), _take(directions, labels), keys[row, :end], values[row, :end]
-            weights, worth = _weigh(q, g, k, v, mask[row, :end])
-            to_worth = weights * functional.pad(gradient[row, labels], (0, len(q) - len(labels))).unsqueeze(1)
-            to_scores = worth.sub_((weights * worth).sum(-1, keepdim=True)).mul_(to_worth).to(k.dtype)
-            to_worth = to_worth.to(v.dtype)
-            pulled = (to_scores @ k)[: len(labels)], (to_worth @ v)[: len(labels)], to_scores.mT @ q, to_worth.mT @ g
-            return [x.to(gradient.dtype) for x in pulled]
+            document = keys[row, :end], values[row, :end], mask[row, :end]
+            return [x.to(gradient.dtype) for x in ctx.form.pull(gradient[row, labels], queries, directions, labels, *document)]
 
-        parts = [(*place, labels) for place in documents(mask) for labels in torch.split(learnt[place[0]].nonzero().squeeze(1), ctx.rows)]
+        parts = [(row, end, labels) for row, end in documents(mask) for labels in torch.split(learnt[row].nonzero().squeeze(1), ctx.rows)]
         for (row, end, labels), (dq, dg, dk, dv) in zip(parts, each(pull, parts, queries.device), strict=True):
             d_queries.index_add_(0, labels, dq)
-            d_directions.index_add_(0, labels, dg)
+            add_rows(d_directions, labels if directions.dim() > 1 else slice(None), dg)
             d_keys[row, :end] += dk
             d_values[row, :end] += dv
-        given = (queries, directions, keys, values)
-        return *(total.to(x.dtype) for total, x in zip(totals, given, strict=True)), None, None, None
+        tensors = (queries, directions, keys, values)
+        return None, *(total.to(x.dtype) for total, x in zip(totals, tensors, strict=True)), None, None, None
 
 
 def documents(mask: Tensor) -> Iterator[tuple[int, int]]:
     """Row, and position behind the last real one, of the documents that have one; in multiples, see `plant_cli.network.compute`."""
-    places = torch.arange(1, mask.shape[1] + 1, device=mask.device)
-    ends = (mask * places).amax(1) if mask.shape[1] else mask.new_zeros(len(mask))
+    positions = torch.arange(1, mask.shape[1] + 1, device=mask.device)
+    ends = (mask * positions).amax(1) if mask.shape[1] else mask.new_zeros(len(mask))
     for row, end in enumerate(ends.tolist()):
         if end:
             yield row, min(round_up(end, LABEL_MULTIPLE), mask.shape[1])
+
+
+class _Scalars:
+    """Logits [l] of one document: the values are reduced to a number for each label and position before they are averaged."""
+
+    def score(self, queries: Tensor, directions: Tensor, labels: slice | Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+        weights, worth = self._weigh(_take(queries, labels), _take(directions, labels), keys, values, mask)
+        logits = weights.mul_(worth).sum(-1)
+        return logits if isinstance(labels, slice) else logits[: len(labels)]
+
+    def pull(self, upstream: Tensor, queries: Tensor, directions: Tensor, labels: Tensor, *document: Tensor) -> Sequence[Tensor]:
+        q, g, (k, v, mask) = _take(queries, labels), _take(directions, labels), document
+        weights, worth = self._weigh(q, g, k, v, mask)
+        to_worth = weights * functional.pad(upstream, (0, len(q) - len(labels))).unsqueeze(1)
+        to_scores = worth.sub_((weights * worth).sum(-1, keepdim=True)).mul_(to_worth).to(k.dtype)
+        to_worth = to_worth.to(v.dtype)
+        return (to_scores @ k)[: len(labels)], (to_worth @ v)[: len(labels)], to_scores.mT @ q, to_worth.mT @ g
+
+    def _weigh(self, queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Attention [l, t], and what each position is worth to the label [l, t]; fp32 or better."""
+        exact = torch.promote_types(queries.dtype, torch.float32)
+        scores = torch.matmul(queries, keys.mT).to(exact).masked_fill_(~mask, -torch.inf)
+        return torch.softmax(scores, dim=-1), torch.matmul(directions, values.mT).to(exact)
+
+
+class _NormedMeans:
+    """Logits [l] of one document: means of the values, layer-normalised, times the shared direction."""
+
+    def __init__(self, epsilon: float) -> None:
+        self.epsilon = epsilon
+
+    def score(self, queries: Tensor, direction: Tensor, labels: slice | Tensor, *document: Tensor) -> Tensor:
+        return self._score(queries[labels], direction, *document)
+
+    def pull(self, upstream: Tensor, queries: Tensor, direction: Tensor, labels: Tensor, *document: Tensor) -> Sequence[Tensor]:
+        *tensors, mask = document
+        leaves = [x.detach().requires_grad_() for x in (queries[labels], direction, *tensors)]
+        with torch.enable_grad():
+            logits = self._score(*leaves, mask)
+        return torch.autograd.grad(logits, leaves, upstream)
+
+    def _score(self, queries: Tensor, direction: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+        """Labels are filled up to a multiple."""
+        labels = len(queries)
+        filled = functional.pad(queries, (0, 0, 0, round_up(labels, LABEL_MULTIPLE) - labels))
+        gathered = gather_states(filled, keys[None], values[None], mask[None], heads=1)[0, :labels]
+        gathered = gathered.to(torch.promote_types(gathered.dtype, torch.float32))
+        return functional.layer_norm(gathered, gathered.shape[-1:], eps=self.epsilon) @ direction.to(gathered.dtype)
 
 
 def _take(table: Tensor, labels: slice | Tensor) -> Tensor:
@@ -192,28 +240,22 @@ def _take(table: Tensor, labels: slice | Tensor) -> Tensor:
     return rows if isinstance(labels, slice) else functional.pad(rows, (0, 0, 0, round_up(len(rows), LABEL_MULTIPLE) - len(rows)))
 
 
-def _weigh(queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Attention [l, t], and what each position is worth to the label [l, t], of one document; fp32 or better."""
-    exact = torch.promote_types(queries.dtype, torch.float32)
-    scores = torch.matmul(queries, keys.mT).to(exact).masked_fill_(~mask, -torch.inf)
-    return torch.softmax(scores, dim=-1), torch.matmul(directions, values.mT).to(exact)
-
-
 def single_head_log_attention(queries: Tensor, keys: Tensor, mask: Tensor, wanted: Tensor | None = None) -> Tensor:
-    """Log attention [B, l, T] of queries [l, A] on keys [B, T, A]; −inf where masked [B, T]; of wanted pairs [B, l] alone, if given."""
+    """Log attention [B, l, T] of queries [l, A] on keys [B, T, A]; see `log_attention`."""
     return log_attention(unscale(queries, keys), keys, mask, heads=1, wanted=wanted)
 
 
 def single_head_states(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    """Attention-weighted means [B, l, V] of values [B, T, V], for queries [l, A] and keys [B, T, A]; zeros where all is masked [B, T]."""
-    filled, given = _even(keys, values)
-    return gather_states(unscale(queries, filled), filled, given, mask, heads=1)[..., : values.shape[-1]]
+    """Attention-weighted means [B, l, V] of values [B, T, V], for queries [l, A] and keys [B, T, A]."""
+    even_keys, even_values = _even(keys, values)
+    return gather_states(unscale(queries, even_keys), even_keys, even_values, mask, heads=1)[..., : values.shape[-1]]
 
 
 def single_head_sharpened(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, factors: Sequence[float]) -> Tensor:
-    """What `single_head_states` gives after each of F factors on the scores [F, B, l, V]; without gradients."""
-    filled, given = _even(keys, values)
-    return gather_sharpened(unscale(queries, filled), filled, given, mask, heads=1, factors=factors)[..., : values.shape[-1]]
+    """The result of `single_head_states` after each of F factors on the scores [F, B, l, V]; without gradients."""
+    even_keys, even_values = _even(keys, values)
+    sharpened = gather_sharpened(unscale(queries, even_keys), even_keys, even_values, mask, heads=1, factors=factors)
+    return sharpened[..., : values.shape[-1]]
 
 
 def unscale(queries: Tensor, keys: Tensor) -> Tensor:
@@ -229,99 +271,3 @@ def _even(keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
 
 def _fill_up(x: Tensor, size: int) -> Tensor:
     return functional.pad(x, (0, size - x.shape[-1])) if x.shape[-1] < size else x
-
-
-def normed_attention(
-    queries: Tensor,
-    direction: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    mask: Tensor,
-    *,
-    epsilon: float = 1e-5,
-    elements: int | None = None,
-    wanted: Tensor | None = None,
-) -> Tensor:
-    """The shared direction times the layer-normalised mean of the values under each label's attention; one head, no scale.
-
-    Args:
-        queries: q [L, H].
-        direction: g [H].
-        keys: k [B, T, H].
-        values: v [B, T, H].
-        mask: bool [B, T], true for real positions; a document without any gets zeros.
-        epsilon: added to the variance.
-        elements: gathered numbers (labels x H) held at a time (default: `ELEMENTS` of the device).
-        wanted: bool [B, L], the pairs that are computed (None: all); the others get any number, and have no gradient.
-
-    Returns:
-        [B, L] in fp32, or fp64 for fp64 inputs.
-    """
-    held = elements or ELEMENTS.get(queries.device.type, ELEMENTS["cuda"])
-    rows = max(held // queries.shape[1] // LABEL_MULTIPLE, 1) * LABEL_MULTIPLE
-    given = unscale(queries, keys), direction, keys, values.to(keys.dtype), mask
-    result: Tensor = _NormedAttention.apply(*given, epsilon, rows, wanted)  # type: ignore[no-untyped-call]
-    return result
-
-
-class _NormedAttention(torch.autograd.Function):
-    """Keeps nothing but its inputs; `rows` labels at a time."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        queries: Tensor,
-        direction: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        mask: Tensor,
-        epsilon: float,
-        rows: int,
-        wanted: Tensor | None,
-    ) -> Tensor:
-        exact = torch.promote_types(queries.dtype, torch.float32)
-        logits = queries.new_zeros(len(keys), len(queries), dtype=exact)
-
-        def score(part: tuple[int, int, slice | Tensor]) -> None:
-            row, end, labels = part
-            logits[row, labels] = _score(queries[labels], direction, keys[row, :end], values[row, :end], mask[row, :end], epsilon)
-
-        parts = [(row, end, labels) for row, end in documents(mask) for labels in find_labels(wanted, row, len(queries), rows)]
-        list(each(score, parts, queries.device))
-        ctx.save_for_backward(queries, direction, keys, values, mask, wanted)
-        ctx.epsilon, ctx.rows = epsilon, rows
-        return logits
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        queries, direction, keys, values, mask, wanted = ctx.saved_tensors
-        learnt = find_learnt(gradient, wanted)
-        totals = [torch.zeros_like(x, dtype=gradient.dtype) for x in (queries, direction, keys, values)]
-        d_queries, d_direction, d_keys, d_values = totals
-
-        def pull(part: tuple[int, int, Tensor]) -> list[Tensor]:
-            row, end, labels = part
-            given = (queries[labels], direction, keys[row, :end], values[row, :end])
-            leaves = [x.detach().requires_grad_() for x in given]
-            with torch.enable_grad():
-                logits = _score(leaves[0], leaves[1], leaves[2], leaves[3], mask[row, :end], ctx.epsilon)
-            return [x.to(gradient.dtype) for x in torch.autograd.grad(logits, leaves, gradient[row, labels])]
-
-        parts = [(*place, labels) for place in documents(mask) for labels in torch.split(learnt[place[0]].nonzero().squeeze(1), ctx.rows)]
-        for (row, end, labels), (dq, dg, dk, dv) in zip(parts, each(pull, parts, queries.device), strict=True):
-            d_queries.index_add_(0, labels, dq)
-            d_direction += dg
-            d_keys[row, :end] += dk
-            d_values[row, :end] += dv
-        given = (queries, direction, keys, values)
-        return *(total.to(x.dtype) for total, x in zip(totals, given, strict=True)), None, None, None, None
-
-
-def _score(queries: Tensor, direction: Tensor, keys: Tensor, values: Tensor, mask: Tensor, epsilon: float) -> Tensor:
-    """Logits [l] of one document, keys and values [t, H]; labels are filled up to a multiple."""
-    labels = len(queries)
-    filled = functional.pad(queries, (0, 0, 0, round_up(labels, LABEL_MULTIPLE) - labels))
-    gathered = gather_states(filled, keys[None], values[None], mask[None], heads=1)[0, :labels]
-    gathered = gathered.to(torch.promote_types(gathered.dtype, torch.float32))
-    return functional.layer_norm(gathered, gathered.shape[-1:], eps=epsilon) @ direction.to(gathered.dtype)
