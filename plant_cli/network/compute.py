@@ -12,11 +12,8 @@ from typing import TypeVar
 
 import torch
 
-TOKEN_MULTIPLE = 16
-"""The number of positions of a batch of texts is a multiple of this."""
-
-LABEL_MULTIPLE = 64
-"""The numbers of labels and of positions in a product of both are multiples of this."""
+TOKEN_MULTIPLE = 16  # the number of positions of a batch of texts is a multiple of this
+LABEL_MULTIPLE = 64  # the numbers of labels and of positions in a product of both are multiples of this
 
 
 def round_up(size: int, multiple: int) -> int:
@@ -25,7 +22,7 @@ def round_up(size: int, multiple: int) -> int:
 
 
 def uses_triton(device: str) -> bool:
-    """Whether tensors of a device type ("cuda", "cpu") are left to Triton's kernels: on a graphics card, where Triton is installed."""
+    """Whether Triton's kernels compute on a device type ("cuda", "cpu"): on a graphics card, where Triton is installed."""
     return device == "cuda" and find_spec("triton") is not None
 
 
@@ -36,7 +33,7 @@ CPU = torch.device("cpu")
 
 @contextmanager
 def in_one_thread() -> Iterator[None]:
-    """Let torch work in the calling thread alone, `each` included; torch's own counters see no other thread."""
+    """Let torch, and `each`, work only in the calling thread; torch's counters see no other thread."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # of this thread, and of those that start from now on
     try:
@@ -46,14 +43,10 @@ def in_one_thread() -> Iterator[None]:
 
 
 def each(work: Callable[[Item], Result], items: Sequence[Item], device: torch.device = CPU) -> Iterator[Result]:
-    """What `work` makes of each item, in their order.
+    """The results of `work` on each item, in their order, under the caller's autocast, gradient and inference mode.
 
-    On a processor as many items are worked on at once as torch has threads, each by a thread of its own: sharing one item's small
-    operations among threads, as torch does, takes longer than it saves. Fewer items than threads, and items on other devices, are worked
-    on one after the other.
-
-    Args:
-        work: called under the caller's autocast, gradient and inference mode.
+    On a processor each thread of torch works on an item of its own: sharing one item's small operations among threads, as torch does,
+    takes longer than it saves. Fewer items than threads, and items on other devices, come one after the other.
     """
     threads = torch.get_num_threads()
     if device.type != "cpu" or not 1 < threads <= len(items):

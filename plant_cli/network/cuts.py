@@ -1,4 +1,4 @@
-"""What of documents a network does not read, since it lies beyond the backbone's limit."""
+"""How much of the documents lies beyond the backbone's limit, and is not read."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from plant_cli.api import Evidence, TokenBatch
 
 @dataclass(frozen=True, kw_only=True)
 class CutEvidence:
-    """What of a split's gold evidence lies beyond the last token that is read of its document."""
+    """How much of a split's gold evidence lies beyond the last token that is read of its document."""
 
     spans: int  # of the split
-    lost: int  # spans that begin beyond it
+    lost: int  # spans that begin beyond the last token
     in_part: int  # spans that only end beyond it
     labels: int  # (document, label) pairs with any span
     labels_lost: int  # pairs whose spans are all lost
 
     def __str__(self) -> str:
         return (
-            f"of {self.spans:,} gold evidence spans {self.lost:,} lie beyond and {self.in_part:,} reach beyond; "
-            f"of {self.labels:,} labels with evidence {self.labels_lost:,} have none that is read"
+            f"{self.lost:,} of {self.spans:,} gold evidence spans lie beyond and {self.in_part:,} reach beyond; "
+            f"{self.labels_lost:,} of {self.labels:,} labels have no evidence in the part that is read"
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cut:
-    """What of a split lies beyond the backbone's limit, which windows do not lift."""
+    """How much of a split lies beyond the backbone's limit, which windows do not lift."""
 
     documents: float = 0.0  # share of the documents that are longer than the limit
     tokens: float = 0.0  # share of all tokens that are dropped
-    evidence: CutEvidence | None = None  # what of the gold evidence; None if the corpus has none
+    evidence: CutEvidence | None = None  # None if the corpus has no evidence
 
 
 def measure_cut(tokens: TokenBatch, evidence: Evidence | None = None) -> Cut:
-    """What of these documents, and of their gold evidence, was cut."""
+    """How much of these documents, and of their gold evidence, was cut."""
     dropped = sum(tokens.dropped)
     return Cut(
         documents=sum(1 for count in tokens.dropped if count) / max(1, len(tokens)),
@@ -63,7 +63,7 @@ def _measure_evidence(tokens: TokenBatch, evidence: Evidence) -> CutEvidence:
 
 
 def cut_summary(cuts: Mapping[str, Cut]) -> dict[str, dict[str, Any]]:
-    """What a stage's record says of it: both shares by split, and counts of the evidence where there is any."""
+    """For a stage's record: both shares by split, and counts of the evidence where there is any."""
     counts = {name: asdict(cut.evidence) for name, cut in cuts.items() if cut.evidence}
     return {
         "documents_cut": {name: cut.documents for name, cut in cuts.items()},

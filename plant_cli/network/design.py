@@ -1,4 +1,4 @@
-"""What a network is made of, as a value that is saved beside its weights."""
+"""The components of a network and their options, as they are saved with its weights."""
 
 from __future__ import annotations
 
@@ -7,16 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from plant_cli.api import (
-    Backbone,
-    BackboneSpec,
-    Choice,
-    DecoderSpec,
-    MachineSection,
-    ModelSection,
-    Options,
-    Spec,
-)
+from plant_cli.api import Backbone, BackboneSpec, Choice, DecoderSpec, MachineSection, ModelSection, Options
 from plant_cli.api.components import SpecT
 from plant_cli.runs.steps import write_out
 
@@ -33,11 +24,11 @@ class ComponentLookup(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """The components of a network."""
+    """The components of a network, each with its options."""
 
-    section: ModelSection  # the recipe section that names them, with all their options, given or not
-    backbone: tuple[BackboneSpec, Options]  # the backbone and its options
-    decoder: tuple[DecoderSpec, Options]  # the decoder and its options
+    section: ModelSection  # the recipe section that names them, with all their options
+    backbone: tuple[BackboneSpec, Options]
+    decoder: tuple[DecoderSpec, Options]
     start: Path | None = None
     """Folder that the backbone starts from, if it starts from one (`BackboneSpec.start`) and the user names no other."""
 
@@ -49,11 +40,7 @@ class Design:
         return spec.load(options, machine)
 
     def start_from(self, stage_folder: Callable[[str], Path]) -> Design:
-        """The same design with the folder that its backbone starts from.
-
-        Args:
-            stage_folder: gives the folder of a finished stage of the run, such as `StageContext.input`; asked only where it is needed.
-        """
+        """The same design with the folder that its backbone starts from; `stage_folder` is asked only if one is needed."""
         spec, options = self.backbone
         if spec.start is None or getattr(options, spec.start.option) is not None:
             return self
@@ -61,15 +48,10 @@ class Design:
 
 
 def find_design(section: ModelSection, component: ComponentLookup) -> Design:
-    """The design of a model section; its own section names every option, so that one network is described in one way.
-
-    Raises:
-        ComponentError: a component is not known, or does not take the given options.
-    """
+    """The design of a model section; the section of the design names every option, so that one network is described in one way."""
     backbone, decoder = component(BackboneSpec, section.backbone), component(DecoderSpec, section.decoder)
-    whole = section.model_copy(update={"backbone": _name_options(*backbone), "decoder": _name_options(*decoder)})
-    return Design(section=whole, backbone=backbone, decoder=decoder)
-
-
-def _name_options(spec: Spec, options: Options) -> Choice:
-    return Choice(name=spec.name, options=write_out(options, None))
+    named = {
+        kind: Choice(name=spec.name, options=write_out(options, None))
+        for kind, (spec, options) in (("backbone", backbone), ("decoder", decoder))
+    }
+    return Design(section=section.model_copy(update=named), backbone=backbone, decoder=decoder)

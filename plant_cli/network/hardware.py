@@ -1,4 +1,4 @@
-"""Which device a name stands for on this machine."""
+"""The device and number format of a run on this machine."""
 
 from __future__ import annotations
 
@@ -18,12 +18,9 @@ _NAME = re.compile(r"(cpu|cuda|mps)(?::(\d{1,4}))?")
 
 
 def find_device(name: str) -> torch.device:
-    """The device of a machine section's `device`; `auto` is CUDA where there is one, else the CPU.
+    """The device of a machine section's `device`; `ResourceError` if this machine does not have it.
 
-    MPS is used only where it is named: it has no float64, which stage 1 counts in.
-
-    Raises:
-        ResourceError: the named device is not there.
+    `auto` is CUDA where there is one, else the CPU. MPS is used only where it is named: it has no float64, which stage 1 counts in.
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
@@ -59,13 +56,10 @@ def cpu_has_bf16() -> bool:
 
 
 def choose_hardware(machine: MachineSection) -> Hardware:
-    """The device and precision that a machine section means here.
+    """The device and precision of a machine section on this machine.
 
-    Numbers too small for full precision (below 1e-38) count as zero from here on: sharp attention is full of them, and made a
-    step take 4 to 15 times as long.
-
-    Raises:
-        ResourceError: the named device is not there.
+    From here on, numbers too small for full precision (below 1e-38) count as zero: sharp attention is full of them, and a step
+    took 4 to 15 times as long.
     """
     torch.set_flush_denormal(True)  # before the first product: threads take it over from the one that starts them
     torch.set_num_threads(machine.threads or default_threads())

@@ -1,4 +1,7 @@
-"""Numerics of learning to rank over ragged lists: nDCG, LambdaRank, listwise losses, Kendall's tau."""
+"""Numerics of learning to rank over ragged lists: nDCG, LambdaRank, listwise losses, Kendall's tau.
+
+Throughout, scores and relevance (≥ 0) are [n]; list i is `offsets[i]:offsets[i+1]` of them, with offsets int64 [lists + 1].
+"""
 
 from __future__ import annotations
 
@@ -60,13 +63,9 @@ class Chunk:
 
 
 def chunks(offsets: Tensor, leaders: Tensor, pairs: int, block: int) -> Iterator[Chunk]:
-    """Cut lists into chunks within which `block` leaders a list can be compared with all its items in at most `pairs` pairs.
+    """Cut lists into chunks of at most `pairs` comparisons, of `block` leaders a list with all its items; a chunk has at least one list.
 
-    Args:
-        offsets: list boundaries [lists + 1].
-        leaders: items from the front of each list to compare with its others [lists]; lists with none are left out.
-        pairs: comparisons held at a time; a chunk has at least one list.
-        block: leaders compared at a time.
+    `leaders` [lists] says how many items from the front of each list are compared with the others; lists with none are left out.
     """
     lengths = offsets.diff()
     order = torch.argsort(leaders, descending=True, stable=True)
@@ -99,21 +98,13 @@ def discounts(rank: Tensor, k: int, dtype: torch.dtype) -> Tensor:
 
 
 def dcg(relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
-    """DCG@k of each list [lists] in the order it stands in; the ideal one where relevance falls."""
+    """DCG@k of each list [lists] in its present order; the ideal one where relevance falls."""
     return sum_lists(gains(relevance) * discounts(list_positions(offsets), k, relevance.dtype), offsets)
 
 
 def ndcg(scores: Tensor, relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
-    """nDCG@k of each list [lists] in the order of its scores; NaN where no item has relevance.
-
-    Args:
-        scores: [n]; ties are ordered by position.
-        relevance: [n], ≥ 0.
-        offsets: list boundaries [lists + 1].
-        k: ranks that count.
-    """
-    in_order = dcg(relevance[order_within(scores, offsets)], offsets, k)
-    return in_order / _ideal_dcg(relevance, offsets, k)
+    """nDCG@k of each list [lists] in the order of its scores, ties by position; NaN where no item has relevance."""
+    return dcg(relevance[order_within(scores, offsets)], offsets, k) / _ideal_dcg(relevance, offsets, k)
 
 
 def random_ndcg(relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
@@ -126,11 +117,9 @@ def _ideal_dcg(relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
     return dcg(relevance[order_within(relevance, offsets)], offsets, k)
 
 
-PAIRS = {"cpu": 1 << 18, "cuda": 1 << 26}
-"""Pairs held at a time."""
-
-BLOCK = 16
-"""Leading items taken at a time: the fewer, the fewer pairs are visited that cannot count."""
+PAIRS = {"cpu": 1 << 18, "cuda": 1 << 26}  # pairs held at a time, by LambdaRank
+HELD_PAIRS = 1 << 20  # the same, by all others
+BLOCK = 16  # leading items taken at a time: the fewer, the fewer pairs are visited that cannot count
 
 
 def lambda_loss(
@@ -139,9 +128,6 @@ def lambda_loss(
     """Mean of the loss over lists that have two items or more and an item of relevance; 0 if there is none.
 
     Args:
-        scores: s [n], differentiable.
-        relevance: r [n], ≥ 0, without gradient.
-        offsets: list boundaries [lists + 1], int64: list i is `offsets[i]:offsets[i+1]`.
         sigma: steepness of the pairwise logistic.
         k: ranks that count in nDCG (ranks by score, ties by position).
         pairs: pairs held at a time (default: `PAIRS` of the device); ignored by the Triton kernel.
@@ -178,7 +164,7 @@ class _LambdaLoss(torch.autograd.Function):
 
 
 def _pair_sums(scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float, k: int, pairs: int) -> tuple[Tensor, Tensor, Tensor]:
-    """What `kernels.pair_sums` gives, by chunks of pairs."""
+    """The result of `ranking_kernels.pair_sums`, by chunks of pairs."""
     order = order_within(relevance, offsets)
     r = relevance[order]
     ideals = dcg(r, offsets, k)
@@ -212,10 +198,6 @@ def _chunk_lambdas(items: Tensor, chunk: Chunk, sigma: float) -> tuple[Tensor, T
         gradient[:, rest] += pull.sum(1)
         gradient[:, lead] -= pull.sum(2)
     return loss, gradient
-
-
-HELD_PAIRS = 1 << 20
-"""Pairs held at a time."""
 
 
 def approx_ndcg_loss(
@@ -291,17 +273,8 @@ def _log_softmax(x: Tensor, offsets: Tensor) -> Tensor:
     return shifted - sum_lists(shifted.exp(), offsets).log()[lists]
 
 
-"""Pairs held at a time."""
-
-
 def kendall_tau(scores: Tensor, relevance: Tensor, offsets: Tensor) -> Tensor:
-    """Kendall's τ-b of scores and relevance in each list [lists]; NaN where either does not vary.
-
-    Args:
-        scores: [n].
-        relevance: [n].
-        offsets: list boundaries [lists + 1].
-    """
+    """Kendall's τ-b of scores and relevance in each list [lists]; NaN where either does not vary."""
     result = scores.new_full((len(offsets) - 1,), torch.nan, dtype=torch.float64)
     for chunk in chunks(offsets, offsets.diff(), HELD_PAIRS, block=len(scores)):
         pairs = chunk.valid.unsqueeze(1) & chunk.valid.unsqueeze(2)

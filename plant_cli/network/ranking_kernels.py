@@ -19,18 +19,7 @@ BLOCK = {"BLOCK": 64, "num_warps": 8}
 
 
 def pair_sums(scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float, k: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The sums that `lambda_loss` is made of, before division by ln 2.
-
-    Args:
-        scores: s [n], fp32 or fp64.
-        relevance: r [n], of the same type.
-        offsets: list boundaries [lists + 1].
-        sigma: steepness of the pairwise logistic.
-        k: ranks that count in nDCG.
-
-    Returns:
-        Loss of each list and its ideal DCG [lists], gradient of each item without the factor σ [n].
-    """
+    """The sums of `lambda_loss`, before division by ln 2: loss and ideal DCG of each list, gradient of each item without the factor σ."""
     losses, ideals = scores.new_empty(2, len(offsets) - 1)
     discounts, gradient = torch.empty_like(scores), torch.empty_like(scores)
     given = scores, relevance, gains(relevance), offsets, discounts

@@ -1,4 +1,4 @@
-"""Named tensors as files, by torch or by NumPy; imports neither torch nor safetensors before it is asked to."""
+"""Named tensors as files, by torch or by NumPy; imports neither before it is needed."""
 
 from __future__ import annotations
 
@@ -9,24 +9,20 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from safetensors import SafetensorError, safe_open
 
 from plant_cli.api import ArtefactError
 from plant_cli.api.errors import first_line
 from plant_cli.data.files import replacing
 
-KEY = "plant"
-"""The one key of the header's metadata. safetensors writes several keys in another order in every process."""
+KEY = "plant"  # the one key of the header's metadata: safetensors writes several keys in another order in every process
 
 LIBRARIES = {"pt": "safetensors.torch", "np": "safetensors.numpy"}
 Framework = Literal["pt", "np"]
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None, framework: Framework = "pt") -> None:
-    """Write named tensors, atomically.
-
-    Args:
-        metadata: texts to keep in the header.
-    """
+    """Write named tensors, atomically; `metadata` are texts in the header."""
     if framework == "np":  # safetensors would write the bytes of an array as they lie, and forget how that was
         tensors = {name: np.asarray(array, order="C") for name, array in tensors.items()}
     header = {KEY: json.dumps(dict(metadata), sort_keys=True)} if metadata else None
@@ -38,14 +34,9 @@ def read_tensors(path: Path, what: str, todo: str, framework: Framework = "pt") 
     """The named tensors of a file that `write_tensors` wrote, and its metadata.
 
     Args:
-        what: what it holds, for the message: "the weights".
+        what: its content, for the message of the `ArtefactError`: "the weights".
         todo: what to do if it is missing or damaged.
-
-    Raises:
-        ArtefactError: the file is missing or damaged.
     """
-    from safetensors import SafetensorError, safe_open
-
     try:
         with safe_open(str(path), framework=framework) as stored:
             metadata = json.loads((stored.metadata() or {}).get(KEY, "{}"))

@@ -151,7 +151,7 @@ def test_what_is_cut_is_told_by_every_stage_that_reads(clinic: Any) -> None:
     counts = evaluated.data["evidence_cut"]
     assert counts == results[-1].summary["evidence_cut"]["test"]
     note = next(note for note in evaluated.tables[0].notes if "longer than the model's limit" in note)
-    assert f"of {counts['spans']} gold evidence spans {counts['lost']} lie beyond" in note
+    assert f"{counts['lost']} of {counts['spans']} gold evidence spans lie beyond" in note
     assert all("gold evidence spans" in warning for warning in reporter.warnings)
 
 

@@ -49,7 +49,6 @@ from plant_cli.network.assembly import (
     title_queries,
     write_model,
 )
-from plant_cli.network.attention import pooling_matrix
 from plant_cli.network.design import Design, find_design
 from plant_cli.network.tensors import read_tensors, write_tensors
 from plant_cli.network.windows import restore_trainable, save_trainable
@@ -330,13 +329,6 @@ def test_a_damaged_or_lost_file_is_told(tmp_path: Path, content: bytes | None) -
     with pytest.raises(ArtefactError, match="the trained weights of the backbone cannot be read") as caught:
         restore_trainable(make_layer(0), path)
     assert caught.value.exit_code == 4
-
-
-@pytest.mark.parametrize(("hidden", "bins"), [(12, 4), (12, 5), (384, 128), (100, 128), (7, 7), (9, 1)])
-def test_equals_adaptive_average_pooling(hidden: int, bins: int) -> None:
-    x = torch.randn(3, hidden, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    expected = torch.nn.functional.adaptive_avg_pool1d(x, bins)
-    torch.testing.assert_close(x @ pooling_matrix(hidden, bins).T, expected)
 
 
 METADATA = {name: name.upper() for name in ("format", "label_hash", "tokenizer_hash", "weight", "centre")}

@@ -177,8 +177,11 @@ def test_spans_and_labels_beyond_the_limit(small_network: Callable[..., Any]) ->
     tokens = tokenize(small_network(max_tokens=3), TEXTS, reporter, "train", evidence=evidence_of(EVIDENCE_SPANS))
     cut = measure_cut(tokens, evidence_of(EVIDENCE_SPANS))
     assert cut.evidence == CutEvidence(spans=9, lost=4, in_part=2, labels=7, labels_lost=2)
-    assert "of 9 gold evidence spans 4 lie beyond and 2 reach beyond; of 7 labels with evidence 2 have none" in reporter.warnings[0]
-    assert "tokens beyond (36.4% of all) are not read; of 9" in reporter.warnings[0]
+    assert (
+        "4 of 9 gold evidence spans lie beyond and 2 reach beyond; 2 of 7 labels have no evidence in the part that is read"
+        in reporter.warnings[0]
+    )
+    assert "tokens beyond (36.4% of all) are not read; 4 of 9" in reporter.warnings[0]
 
 
 def test_windows_lose_nothing(small_network: Callable[..., Any]) -> None:
