@@ -13,7 +13,7 @@ from plant_cli.evaluation.aligned import build_input, read_predictions
 from plant_cli.evaluation.conventions import CONVENTIONS, ConventionName
 from plant_cli.evaluation.foreign import read_numbering
 from plant_cli.evaluation.gold import Gold, describe_gold, read_gold
-from plant_cli.evaluation.measurement import Changes, find_changes
+from plant_cli.evaluation.label_changes import Changes, find_changes
 from plant_cli.evaluation.systems import find_system
 
 NAMED = 3  # labels of a cell

@@ -14,21 +14,12 @@ from plant_cli.api import Result, StageContext
 from plant_cli.api.context import with_tag
 from plant_cli.commands.options import EvalOptions
 from plant_cli.data.files import read_size, write_json
-from plant_cli.evaluation import tables as report
 from plant_cli.evaluation.aligned import Predictions, build_input, keep_documents, read_predictions
 from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.foreign import Numbering, read_numbering
 from plant_cli.evaluation.gold import Gold, find_hierarchy, read_gold
-from plant_cli.evaluation.measures import (
-    Evaluation,
-    Score,
-    evaluate,
-    make_parts_table,
-    measure_parts,
-    parts_as_json,
-    write_documents,
-    write_labels,
-)
+from plant_cli.evaluation.measures import Conditions, Evaluation, Score, evaluate, measure_parts, write_documents, write_labels
+from plant_cli.evaluation.metric_tables import describe_conditions, make_metric_tables, record_intervals, record_metrics
 from plant_cli.evaluation.reliability import describe, measure_reliability
 from plant_cli.evaluation.results import check_gates, parse_gates
 from plant_cli.evaluation.systems import (
@@ -43,7 +34,6 @@ from plant_cli.evaluation.systems import (
     read_scores,
     warn_leakage,
 )
-from plant_cli.evaluation.tables import Conditions
 from plant_cli.runs.folder import Run, StageFolder
 from plant_cli.runs.repetition import split_seed
 from plant_cli.scoring.predictions import NETWORK, WHOLE, list_parts
@@ -122,18 +112,7 @@ def _measure_parts(
     if folder is None or options.metric:
         return {}
     families = choose_families(context, options.metric_options)
-    return measure_parts(
-        folder,
-        conditions.gold,
-        CONVENTIONS[options.convention],
-        families,
-        numbering,
-        known=whole,
-        replicates=options.bootstrap,
-        level=options.level,
-        seed=context.machine.seed,
-        reporter=context.reporter,
-    )
+    return measure_parts(folder, conditions, families, numbering, whole, context.reporter)
 
 
 def _measure_reliability(numbering: Numbering, conditions: Conditions, predictions: Predictions) -> Reliabilities:
@@ -191,21 +170,18 @@ def _suggest_next(context: StageContext, options: EvalOptions, system: System, p
 def _write(
     folder: Path, evaluation: Evaluation, conditions: Conditions, parts: Parts, reliability: Reliabilities, next_step: str
 ) -> Result:
-    content = report.as_json(evaluation, conditions)
+    content = record_metrics(evaluation, conditions)
     content |= {key: reliability[name] for key, name in (("calibration", WHOLE), ("calibration_network", NETWORK)) if name in reliability}
     if parts:
-        content["parts"] = parts_as_json(parts)
+        content["parts"] = {name: {metric: score.bounds for metric, score in scores.items()} for name, scores in parts.items()}
     kept = keep_documents(conditions.gold, conditions.convention)
     doc_ids = [doc_id for doc_id, keep in zip(conditions.gold.doc_ids, kept, strict=True) if keep]
     write_json(folder / "metrics.json", content)
-    write_json(folder / "intervals.json", report.intervals_as_json(evaluation, conditions))
+    write_json(folder / "intervals.json", record_intervals(evaluation, conditions))
     write_labels(folder / "per_label.tsv", conditions.data, conditions.gold, conditions.level)
-    write_documents(folder / "per_document.parquet", conditions.data, evaluation.overall, doc_ids, report.describe_conditions(conditions))
+    write_documents(folder / "per_document.parquet", conditions.data, evaluation.overall, doc_ids, describe_conditions(conditions))
     return Result(
-        tables=[
-            *report.make_tables(evaluation, conditions, describe(reliability)),
-            *([make_parts_table(parts, evaluation.scores, report.describe_conditions(conditions))] if parts else []),
-        ],
+        tables=make_metric_tables(evaluation, conditions, describe(reliability), parts),
         data=content,
         next_step=next_step,
         summary={name: evaluation.scores[name].value for name in SHOWN if name in evaluation.scores},

@@ -14,14 +14,12 @@ from plant_cli.evaluation.gold import Gold, read_gold
 from plant_cli.evaluation.systems import Location, find_judged_tag, find_thresholds, locate
 from plant_cli.evaluation.targets import parse_targets
 from plant_cli.evaluation.threshold_tuning import (
-    ThresholdConditions,
     are_probabilities,
-    as_json,
     decide,
     decide_left_out,
     find_decisions,
-    make_tables,
-    measure_decisions,
+    make_decision_tables,
+    record_decisions,
     refuse_unreachable,
 )
 from plant_cli.runs.folder import VALIDATION
@@ -45,26 +43,19 @@ def run(context: StageContext, options: ThresholdOptions) -> Result:
     refuse_unreachable(predictions, gold, targets, path.name)
     review = options.review if calibrated else None
     chosen = decide(predictions, gold, targets, review)
-    left_out = decide_left_out(predictions, gold, targets, review, seed)
-    judged = {"validation": (left_out, predictions, gold)}
+    decided = {"validation": (decide_left_out(predictions, gold, targets, review, seed), predictions, gold)}
     if options.measure is not None:
         other, scored = _read(context, _find_measured(context, options, location), options.measure)
-        judged[options.measure] = (find_decisions(scored, chosen), scored, other)
-    figures = {
-        name: measure_decisions(*given, replicates=options.bootstrap, level=options.level, seed=seed) for name, given in judged.items()
-    }
-    golds = {name: given[-1] for name, given in judged.items()}
-    conditions = ThresholdConditions(
-        system=location.name, target=str(targets), calibrated=calibrated, replicates=options.bootstrap, level=options.level, seed=seed
-    )
-    content = as_json(figures, golds, chosen, conditions)
+        decided[options.measure] = (find_decisions(scored, chosen), scored, other)
+    drawn = {"replicates": options.bootstrap, "level": options.level, "seed": seed}
+    content = record_decisions(decided, chosen, {"system": location.name, "target": str(targets), "calibrated": calibrated, **drawn})
     write_thresholds(context.folder, chosen.assign.tolist(), str(targets), gold.label_hash, chosen.review.tolist())
     write_json(context.folder / "decisions.json", content)
     return Result(
-        tables=make_tables(figures, golds, chosen, conditions),
+        tables=make_decision_tables(content, {name: given[-1] for name, given in decided.items()}),
         data=content,
         next_step=_suggest_next(context, location),
-        summary={"target": str(targets), "automatic": figures["validation"].automatic.value},
+        summary={"target": str(targets), "automatic": content["splits"]["validation"]["automatic"]["value"]},
     )
 
 

@@ -1,21 +1,23 @@
-"""Comparing a system with others on the same documents: differences, their intervals and how sure they are."""
+"""Differences between systems that were measured on the same documents: how large, how sure, and how much they vary over seeds.
+
+All of it is rows of significance.json: a `Difference` for each metric and pair of systems, a `Spread` for each metric and system over
+seeds, and a `SeedDifference` for each metric and pair, seed by seed. System A is always the first one. Values are fractions.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Literal, TypedDict
 
 import numpy as np
 from scipy import stats
 
-from plant_cli.api.context import Cell, Column, Table
+from plant_cli.api.context import Cell, Column, Reporter, Table
 from plant_cli.api.errors import DataError
 from plant_cli.api.metrics import Metric, MetricValue, WeightedMetric
 from plant_cli.evaluation.bootstrap import (
-    SignedRank,
     adjust_holm,
     averages_labels,
     compare_ranks,
@@ -27,78 +29,91 @@ from plant_cli.evaluation.bootstrap import (
     resample,
     weigh,
 )
-from plant_cli.evaluation.counters import ROUNDING, Floats, compute_value
+from plant_cli.evaluation.counters import ROUNDING, Families, Floats, compute_value
+from plant_cli.evaluation.measurement import Systems, average, join_metrics
 
 ALPHA, POWER = 0.05, 0.8
 REACH = NormalDist().inv_cdf(1 - ALPHA / 2) + NormalDist().inv_cdf(POWER)  # standard errors
 POINT = 0.01
 Joined = Mapping[tuple[str, str], WeightedMetric]  # by the other system's name and the metric's
+Advance = Callable[[float], None]  # called with how many resamples or permutations were done
 
 
-@dataclass(frozen=True, kw_only=True)
-class Published:
-    """One metric by the rule of the paper: nothing is corrected or moved.
+class Published(TypedDict):
+    """A difference by the rule of the paper: nothing is corrected or moved."""
 
-    Args:
-        gain: mean over replicates of A − B, with the plain percentiles `low` to `high`.
-        p: Wilcoxon's signed ranks over documents for metrics that have a value for each, over replicates for F1 and AUC.
-        over: which of the two; over replicates p shrinks with their number, which is not evidence.
-    """
-
-    gain: float
+    gain: float  # mean over replicates of A − B, with plain percentiles
     low: float
     high: float
-    p: float
-    over: Literal["documents", "replicates"]
+    p: float  # Wilcoxon's signed ranks over documents for metrics that have a value for each, over replicates for F1 and AUC
+    over: Literal["documents", "replicates"]  # over replicates p shrinks with their number, which is not evidence
 
 
-@dataclass(frozen=True, kw_only=True)
-class Comparison:
-    """One metric of system A beside system B.
-
-    Args:
-        difference: A − B, with its paired bootstrap interval `low` to `high`.
-        p: approximate randomisation over documents, two-sided; `p_holm` corrected over all metrics and systems.
-        wilcoxon_p: signed ranks of per-document values; None for metrics that have none.
-        wilcoxon_documents: documents on which the systems differ.
-        better, worse: documents on which A, or B, has the higher value; None for metrics without a value for each.
-        effect: mean of the per-document differences over their standard deviation (Cohen's d of pairs); None where that is 0 or unknown.
-        documents_for_a_point: documents it would take to see a difference of one point, in four of five test sets; None: they do not vary.
-        published: the same by the rule of the paper.
-    """
+class Difference(TypedDict):
+    """One metric of system A beside system B; what needs a value for each document is None for other metrics."""
 
     metric: str
     a: str
     b: str
     value_a: float
     value_b: float
-    difference: float
+    difference: float  # A − B, with its paired bootstrap interval
     low: float
     high: float
-    p: float
-    p_holm: float
-    wilcoxon_p: float | None
-    wilcoxon_documents: int | None
+    p: float  # approximate randomisation over documents, two-sided
+    p_holm: float  # corrected over all metrics and systems
+    wilcoxon_p: float | None  # signed ranks of per-document values
+    wilcoxon_documents: int | None  # documents on which the systems differ
     wilcoxon_exact: bool | None
-    better: int | None
-    worse: int | None
-    effect: float | None
-    documents_for_a_point: int | None
+    better: int | None  # documents on which A has the higher value
+    worse: int | None  # and B
+    effect: float | None  # mean of the per-document differences over their standard deviation (Cohen's d of pairs)
+    documents_for_a_point: int | None  # test documents needed to detect a difference of 1 point with 80% power; None: no document differs
     published: Published
-
-    def print_text(self, p: float) -> str:
-        """As the paper prints it, in points, marked if p < 0.05 and the interval excludes 0: `23.0▲ (+3.0, [2.1, 3.9])`."""
-        return _print_text(self.value_a, self.difference, (self.low, self.high), p)
-
-    def print_published(self) -> str:
-        """The same by the rule of the paper."""
-        return _print_text(self.value_a, self.published.gain, (self.published.low, self.published.high), self.published.p)
+    text: str  # see `print_text`, marked by `p_holm`
+    text_paper: str  # marked by the published rule
 
 
-def _print_text(value: float, difference: float, bounds: tuple[float, float], p: float) -> str:
-    significant = p < ALPHA and not bounds[0] <= 0 <= bounds[1]
-    marker = "" if not significant else "▲" if difference > 0 else "▼"
-    return f"{100 * value:.1f}{marker} ({100 * difference:+.1f}, [{100 * bounds[0]:.1f}, {100 * bounds[1]:.1f}])"
+class Spread(TypedDict):
+    """One metric of one system over its seeds."""
+
+    metric: str
+    system: str
+    values: list[float]  # one a seed
+    mean: float
+    spread: float  # sample standard deviation (divided by seeds - 1)
+    lowest: float
+    highest: float
+
+
+class SeedDifference(TypedDict):
+    """One metric of system A beside system B, seed by seed."""
+
+    metric: str
+    a: str
+    b: str
+    differences: list[float]  # A - B, one a seed
+    difference: float  # their mean, with its t interval of seeds - 1 degrees of freedom
+    spread: float  # their sample standard deviation
+    low: float
+    high: float
+
+
+def compare_systems(
+    measured: Systems, families: Families, *, replicates: int, permutations: int, level: float, seed: int, reporter: Reporter
+) -> list[Difference]:
+    """The first system beside each other one; of several seeds the means. See `compare`; systems have the same metrics (`keep_shared`)."""
+    systems = [(name, average([one.metrics for one in seeds]) if len(seeds) > 1 else seeds[0].metrics) for name, seeds in measured]
+    with reporter.progress("resampling documents", replicates + permutations, "resamples") as task:
+        return compare(
+            systems,
+            replicates=replicates,
+            permutations=permutations,
+            level=level,
+            generator=np.random.default_rng(seed),
+            joined=join_metrics(measured, families),
+            advance=task.advance,
+        )
 
 
 def compare(
@@ -109,78 +124,58 @@ def compare(
     level: float,
     generator: np.random.Generator,
     joined: Joined | None = None,
-    advance: Callable[[float], None] | None = None,
-) -> list[Comparison]:
+    advance: Advance | None = None,
+) -> list[Difference]:
     """Compare the first system with each other one, on every metric that the documents define.
 
     Args:
         systems: name and metrics, the same metrics in the same order, of the same documents.
         replicates: bootstrap resamples, shared by all systems.
         permutations: random swaps of approximate randomisation.
-        level: coverage of the intervals.
-        generator: the source of randomness.
         joined: each metric that no sums over documents give (AUC), on the documents of the first system followed by those of another.
-        advance: called with how many resamples and permutations were done.
 
     Raises:
         DataError: no metric is defined on these documents.
     """
+    names, first, count = [name for name, _ in systems], systems[0][1], len(systems[0][1])
     values, drawn = _draw([m for _, metrics in systems for m in metrics], replicates, generator, advance)
-    shape = (len(systems), len(systems[0][1]))
-    values, drawn = values.reshape(shape), drawn.reshape(*shape, replicates)
-    without = [leave_out([m for m in metrics if averages_labels(m)]) for _, metrics in systems]
-    errors = {m.name: without[0][i] - np.array([w[i] for w in without[1:]]) for i, m in enumerate(filter(averages_labels, systems[0][1]))}
-    pairs = [
-        _Pair(
-            names=(systems[0][0], name),
-            a=a,
-            b=b,
-            values=(values[0, i], values[system, i]),
-            moved=drawn[0, i] - drawn[system, i],
-            error=jackknife(errors[a.name][system - 1]) if a.name in errors else None,
-        )
-        for system, (name, metrics) in enumerate(systems[1:], start=1)
-        for i, (a, b) in enumerate(zip(systems[0][1], metrics, strict=True))
-        if not np.isnan(values[0, i])  # whether documents define a metric depends on gold alone
-    ]
+    values, drawn = values.reshape(-1, count), drawn.reshape(-1, count, replicates)
+    averages = [i for i, metric in enumerate(first) if averages_labels(metric)]
+    left_out = [dict(zip(averages, leave_out([metrics[i] for i in averages]), strict=True)) for _, metrics in systems]
+    # whether documents define a metric depends on gold alone
+    pairs = [(other, i) for other in range(1, len(systems)) for i in range(count) if not np.isnan(values[0, i])]
     if not pairs:
         raise DataError(
             "these documents define none of the metrics",
-            where=", ".join(m.name for m in systems[0][1]),
+            where=", ".join(m.name for m in first),
             expected="gold labels that the metric is about",
             todo="choose other metrics with --metric",
         )
-    p_values = _test(pairs, joined or {}, permutations, generator, advance)
+    both = [(first[i], systems[other][1][i]) for other, i in pairs]
+    sums = {n: (a, b) for n, (a, b) in enumerate(both) if isinstance(a, MetricValue) and isinstance(b, MetricValue)}
+    p_values = np.ones(len(pairs))
+    if sums:
+        p_values[list(sums)] = randomise(list(sums.values()), permutations, generator, advance)
+    for n, (other, i) in enumerate(pairs):
+        if n not in sums:
+            metric = (joined or {})[names[other], first[i].name]
+            p_values[n] = randomise_joined(metric, float(values[0, i] - values[other, i]), permutations, generator)
     corrected = adjust_holm(p_values)
-    return [_compare_pair(pair, level, float(p), float(holm)) for pair, p, holm in zip(pairs, p_values, corrected, strict=True)]
+    return [
+        _describe(
+            both[n],
+            (names[0], names[other]),
+            (float(values[0, i]), float(values[other, i])),
+            drawn[0, i] - drawn[other, i],
+            level,
+            jackknife(left_out[0][i] - left_out[other][i]) if i in left_out[0] else None,
+            (float(p_values[n]), float(corrected[n])),
+        )
+        for n, (other, i) in enumerate(pairs)
+    ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Pair:
-    """One metric of two systems, their values, and the difference in the resamples [replicates], NaN where one leaves it undefined.
-
-    Of averages over labels also the standard error of the difference by the jackknife.
-    """
-
-    names: tuple[str, str]
-    a: Metric
-    b: Metric
-    values: tuple[float, float]
-    moved: Floats
-    error: float | None
-
-    @property
-    def difference(self) -> float:
-        return float(self.values[0] - self.values[1])
-
-    @property
-    def defined(self) -> Floats:
-        return self.moved[~np.isnan(self.moved)]
-
-
-def _draw(
-    metrics: Sequence[Metric], replicates: int, generator: np.random.Generator, advance: Callable[[float], None] | None
-) -> tuple[Floats, Floats]:
+def _draw(metrics: Sequence[Metric], replicates: int, generator: np.random.Generator, advance: Advance | None) -> tuple[Floats, Floats]:
     """Every metric on the documents as they are [metrics], and on the same resamples of them [metrics, replicates]."""
     same = deepcopy(generator)
     values, drawn = np.empty(len(metrics)), np.empty((len(metrics), replicates))
@@ -194,50 +189,63 @@ def _draw(
     return values, drawn
 
 
-def _test(
-    pairs: Sequence[_Pair],
-    joined: Joined,
-    permutations: int,
-    generator: np.random.Generator,
-    advance: Callable[[float], None] | None,
-) -> Floats:
-    """The p of every pair, by swapping outputs of the two systems document by document."""
-    sums = {i: (p.a, p.b) for i, p in enumerate(pairs) if isinstance(p.a, MetricValue) and isinstance(p.b, MetricValue)}
-    p_values = np.ones(len(pairs))
-    if sums:
-        p_values[list(sums)] = randomise(list(sums.values()), permutations, generator, advance)
-    for i, pair in enumerate(pairs):
-        if i not in sums:
-            p_values[i] = randomise_joined(joined[pair.names[1], pair.a.name], pair.difference, permutations, generator)
-    return p_values
+def _describe(
+    both: tuple[Metric, Metric],
+    names: tuple[str, str],
+    values: tuple[float, float],
+    moved: Floats,
+    level: float,
+    error: float | None,
+    p_values: tuple[float, float],
+) -> Difference:
+    """A metric of two systems from their values and the difference in the resamples [replicates], NaN where one leaves it undefined.
 
-
-def _compare_pair(pair: _Pair, level: float, p: float, p_holm: float) -> Comparison:
-    a, b, moved = pair.a, pair.b, pair.defined
-    low, high = interval(pair.difference, moved, level, error=pair.error, within=(-1.0, 1.0))
+    Args:
+        error: of averages over labels, the standard error of the difference by the jackknife.
+        p_values: of approximate randomisation, raw and corrected.
+    """
+    (a, b), moved, difference = both, moved[~np.isnan(moved)], values[0] - values[1]
+    low, high = interval(difference, moved, level, error=error, within=(-1.0, 1.0))
+    plain_low, plain_high = interval(0.0, moved, level)
+    gain = float(moved.mean()) if moved.size else np.nan
     documents = _subtract_documents(a, b)
     ranks = None if documents is None else compare_ranks(documents, np.zeros_like(documents))
     spread = 0.0 if documents is None or documents.size < 2 else float(np.std(documents, ddof=1))
-    return Comparison(
+    if ranks is not None:
+        published = Published(gain=gain, low=plain_low, high=plain_high, p=ranks.p, over="documents")
+    else:
+        p = float(stats.wilcoxon(moved, method="approx").pvalue) if np.any(moved) else 1.0
+        published = Published(gain=gain, low=plain_low, high=plain_high, p=p, over="replicates")
+    counted = int(a.contributions.shape[0]) if isinstance(a, MetricValue) else a.documents
+    return Difference(
         metric=a.name,
-        a=pair.names[0],
-        b=pair.names[1],
-        value_a=float(pair.values[0]),
-        value_b=float(pair.values[1]),
-        difference=pair.difference,
+        a=names[0],
+        b=names[1],
+        value_a=values[0],
+        value_b=values[1],
+        difference=difference,
         low=low,
         high=high,
-        p=p,
-        p_holm=p_holm,
+        p=p_values[0],
+        p_holm=p_values[1],
         wilcoxon_p=ranks.p if ranks else None,
         wilcoxon_documents=ranks.documents if ranks else None,
         wilcoxon_exact=ranks.exact if ranks else None,
         better=None if documents is None else int((documents > ROUNDING).sum()),
         worse=None if documents is None else int((documents < -ROUNDING).sum()),
         effect=float(np.mean(documents)) / spread if documents is not None and spread > ROUNDING else None,
-        documents_for_a_point=needed_documents(_count(a), max(float(np.std(moved)) if moved.size else 0.0, pair.error or 0.0)),
-        published=_publish(moved, level, ranks),
+        documents_for_a_point=needed_documents(counted, max(float(np.std(moved)) if moved.size else 0.0, error or 0.0)),
+        published=published,
+        text=print_text(values[0], difference, low, high, p_values[1]),
+        text_paper=print_text(values[0], gain, plain_low, plain_high, published["p"]),
     )
+
+
+def print_text(value: float, difference: float, low: float, high: float, p: float) -> str:
+    """As the paper prints it, in points, marked if p < 0.05 and the interval excludes 0: `23.0▲ (+3.0, [2.1, 3.9])`."""
+    significant = p < ALPHA and not low <= 0 <= high
+    marker = "" if not significant else "▲" if difference > 0 else "▼"
+    return f"{100 * value:.1f}{marker} ({100 * difference:+.1f}, [{100 * low:.1f}, {100 * high:.1f}])"
 
 
 def _subtract_documents(a: Metric, b: Metric) -> Floats | None:
@@ -248,12 +256,8 @@ def _subtract_documents(a: Metric, b: Metric) -> Floats | None:
     return differences[~np.isnan(differences)]
 
 
-def _count(metric: Metric) -> int:
-    return int(metric.contributions.shape[0]) if isinstance(metric, MetricValue) else metric.documents
-
-
 def needed_documents(documents: int, error: float, difference: float = POINT) -> int | None:
-    """How many documents show a true difference at p < 0.05 in four of five test sets; None where the difference does not vary.
+    """How many test documents detect a true difference at p < 0.05 with a power of 80%; None where the difference does not vary.
 
     The standard error of a difference falls with the root of the number of documents. A two-sided test at 5% has a power of 80% where the
     difference is 1.96 + 0.84 standard errors.
@@ -266,62 +270,151 @@ def needed_documents(documents: int, error: float, difference: float = POINT) ->
     return int(np.ceil(documents * (REACH * error / difference) ** 2)) or None
 
 
-def _publish(moved: Floats, level: float, ranks: SignedRank | None) -> Published:
-    low, high = interval(0.0, moved, level)
-    gain = float(moved.mean()) if moved.size else np.nan
-    if ranks is not None:
-        return Published(gain=gain, low=low, high=high, p=ranks.p, over="documents")
-    p = float(stats.wilcoxon(moved, method="approx").pvalue) if np.any(moved) else 1.0
-    return Published(gain=gain, low=low, high=high, p=p, over="replicates")
-
-
-def measure_gates(comparisons: Sequence[Comparison], *, paper: bool) -> dict[str, float | None]:
+def measure_gates(differences: Sequence[Difference], *, paper: bool) -> dict[str, float | None]:
     """What a requirement may name: `p` of everything, `p[P@5]` and `difference[P@5]`; over several systems the worst.
 
-    Args:
-        comparisons: all of them.
-        paper: take p by the published rule, and not the corrected one. Where A is not better, p counts as 1.
+    p is the corrected one, or that of the published rule (`paper`). Where A is not better, p counts as 1.
     """
     values: dict[str, float | None] = {}
-    for c in comparisons:
-        p = (c.published.p if paper else c.p_holm) if c.difference > 0 else 1.0
-        for name in ("p", f"p[{c.metric}]"):
+    for row in differences:
+        p = (row["published"]["p"] if paper else row["p_holm"]) if row["difference"] > 0 else 1.0
+        for name in ("p", f"p[{row['metric']}]"):
             values[name] = max(p, values.get(name) or 0.0)
-        name = f"difference[{c.metric}]"
-        values[name] = min(c.difference, found) if (found := values.get(name)) is not None else c.difference
+        name = f"difference[{row['metric']}]"
+        values[name] = row["difference"] if (known := values.get(name)) is None else min(row["difference"], known)
     return values
 
 
-def as_json(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
-    """The comparisons for significance.json: fractions, and the text with its marker by the corrected p, and by the published rule."""
-    return [{**asdict(c), "text": c.print_text(c.p_holm), "text_paper": c.print_published()} for c in comparisons]
-
-
-def make_table(comparisons: Sequence[Comparison], *, paper: bool, notes: Sequence[str]) -> Table:
-    """One table of the comparisons of two systems.
+def make_difference_tables(
+    differences: Sequence[Difference], names: Mapping[str, str], notes: Sequence[str], *, paper: bool, level: float, resamples: str
+) -> list[Table]:
+    """A table for each other system.
 
     Args:
-        comparisons: of one pair of systems.
+        names: of the systems, as they are shown.
+        notes: further lines under each table.
         paper: by the published rule, and not by the corrected p.
-        notes: lines under the table.
+        resamples: how many, and with which seed, in words.
     """
-    first = comparisons[0]
-    points = (f"A {first.a}", f"B {first.b}", "gain" if paper else "A - B", "low", "high")
-    exact = ("p",) if paper else ("p", "p Holm", "p Wilcoxon", "effect")
-    last = (Column(name="Wilcoxon over"),) if paper else (Column(name="documents for 1 point", kind="count"),)
-    columns = [Column(name="metric"), *(Column(name=name, kind="points") for name in points)]
-    columns += [*(Column(name=name, kind="exact") for name in exact), *last, Column(name="A (A - B, interval)")]
-    rows = [_make_row(c, paper=paper) for c in comparisons]
-    return Table(title=f"{first.a} against {first.b}", columns=columns, rows=rows, notes=notes)
-
-
-def _make_row(c: Comparison, *, paper: bool) -> list[Cell]:
     if paper:
-        rule = c.published
-        return [c.metric, c.value_a, c.value_b, rule.gain, rule.low, rule.high, _round(rule.p), rule.over, c.print_published()]
-    exact = [_round(value) for value in (c.p, c.p_holm, c.wilcoxon_p, c.effect)]
-    return [c.metric, c.value_a, c.value_b, c.difference, c.low, c.high, *exact, c.documents_for_a_point, c.print_text(c.p_holm)]
+        rule = [
+            "▲ A is better, ▼ A is worse: p < 0.05 and the interval excludes 0, as published; not corrected for the number of metrics",
+            f"gain: mean over replicates; {100 * level:g}% plain percentiles of {resamples}",
+            "Wilcoxon over replicates (F1, AUC): its p shrinks as --bootstrap grows, which is no evidence: read the interval",
+        ]
+    else:
+        rule = [
+            "▲ A is better, ▼ A is worse: p < 0.05 after Holm and the interval excludes 0",
+            "p: approximate randomisation over documents; Holm: corrected over all metrics and systems shown; "
+            "Wilcoxon: per document; effect: mean difference of a document over its standard deviation",
+            "documents for 1 point: test documents needed to detect a difference of 1 point with 80% power",
+            f"{100 * level:g}% intervals from {resamples}",
+        ]
+    a = names[differences[0]["a"]]
+    exact = ("p",) if paper else ("p", "p Holm", "p Wilcoxon", "effect")
+    last = Column(name="Wilcoxon over") if paper else Column(name="documents for 1 point", kind="count")
+    tables = []
+    for other in dict.fromkeys(row["b"] for row in differences):
+        b = names[other]
+        points = (f"A {a}", f"B {b}", "gain" if paper else "A - B", "low", "high")
+        columns = [Column(name="metric"), *(Column(name=name, kind="points") for name in points)]
+        columns += [*(Column(name=name, kind="exact") for name in exact), last, Column(name="A (A - B, interval)")]
+        rows = [_make_row(row, paper=paper) for row in differences if row["b"] == other]
+        tables.append(Table(title=f"{a} against {b}", columns=columns, rows=rows, notes=[*rule, *notes]))
+    return tables
+
+
+def _make_row(row: Difference, *, paper: bool) -> list[Cell]:
+    values: list[Cell] = [row["metric"], row["value_a"], row["value_b"]]
+    if paper:
+        rule = row["published"]
+        return [*values, rule["gain"], rule["low"], rule["high"], _round(rule["p"]), rule["over"], row["text_paper"]]
+    exact = [_round(value) for value in (row["p"], row["p_holm"], row["wilcoxon_p"], row["effect"])]
+    return [*values, row["difference"], row["low"], row["high"], *exact, row["documents_for_a_point"], row["text"]]
 
 
 def _round(value: float | None) -> Cell:
     return None if value is None else float(f"{value:.2g}")
+
+
+def summarise_seeds(measured: Systems) -> list[Spread]:
+    """The spread of every defined metric of every system, metric by metric."""
+    spreads = []
+    for number, metric in enumerate(measured[0][1][0].metrics):
+        for name, seeds in measured:
+            values = np.array([compute_value(one.metrics[number]) for one in seeds])
+            if np.isnan(values).any():
+                continue
+            spread = Spread(
+                metric=metric.name,
+                system=name,
+                values=values.tolist(),
+                mean=float(values.mean()),
+                spread=float(values.std(ddof=1)),
+                lowest=float(values.min()),
+                highest=float(values.max()),
+            )
+            spreads.append(spread)
+    return spreads
+
+
+def compare_seeds(spreads: Sequence[Spread], level: float) -> list[SeedDifference]:
+    """The first system of each metric beside the others, paired by seed; `level` is the coverage of the t intervals."""
+    firsts: dict[str, Spread] = {}
+    rows = []
+    for other in spreads:
+        first = firsts.setdefault(other["metric"], other)
+        if first is other:
+            continue
+        differences = np.array(first["values"]) - np.array(other["values"])
+        mean, spread, seeds = float(differences.mean()), float(differences.std(ddof=1)), differences.size
+        reach = float(stats.t.ppf((1 + level) / 2, seeds - 1)) * spread / float(np.sqrt(seeds))
+        row = SeedDifference(
+            metric=first["metric"],
+            a=first["system"],
+            b=other["system"],
+            differences=differences.tolist(),
+            difference=mean,
+            spread=spread,
+            low=mean - reach,
+            high=mean + reach,
+        )
+        rows.append(row)
+    return rows
+
+
+def make_seed_tables(
+    spreads: Sequence[Spread],
+    differences: Sequence[SeedDifference],
+    names: Mapping[str, str],
+    seeds: Sequence[int],
+    level: float,
+    conditions: str,
+) -> list[Table]:
+    """A table of every metric and system over the seeds, and one of the differences to each other system, seed by seed.
+
+    Args:
+        names: of the systems, as they are shown.
+        conditions: which documents and labels count, and by which convention.
+    """
+    listed = ", ".join(map(str, seeds))
+    figures = ("mean", "spread", "lowest", "highest")
+    rows: list[list[Cell]] = [[s["metric"], names[s["system"]], s["mean"], s["spread"], s["lowest"], s["highest"]] for s in spreads]
+    columns = [Column(name="metric"), Column(name="system"), *(Column(name=name, kind="points") for name in figures)]
+    notes = [f"seeds {listed}; spread: sample standard deviation", conditions]
+    tables = [Table(title=f"Over {len(seeds)} seeds", columns=columns, rows=rows, notes=notes)]
+    columns = [Column(name="metric"), *(Column(name=name, kind="points") for name in ("A - B", "spread", "low", "high"))]
+    notes = [
+        f"{100 * level:g}% t interval of the mean difference over {len(seeds)} seeds ({len(seeds) - 1} degrees of freedom), paired by "
+        "seed: what training at random may change, on these documents",
+        f"{conditions}; seeds {listed}",
+    ]
+    for other in dict.fromkeys(row["b"] for row in differences):
+        these = [row for row in differences if row["b"] == other]
+        rows = [
+            [d["metric"], d["difference"], d["spread"], d["low"], d["high"], f"{sum(x > 0 for x in d['differences'])} of {len(seeds)}"]
+            for d in these
+        ]
+        title = f"{names[these[0]['a']]} against {names[other]}, seed by seed"
+        tables.append(Table(title=title, columns=[*columns, Column(name="A is better in")], rows=rows, notes=notes))
+    return tables

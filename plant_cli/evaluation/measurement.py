@@ -1,57 +1,49 @@
-"""Several systems measured on the same documents, and what changed between two."""
+"""Systems as they are measured for a comparison: the same metrics of each seed, means over seeds, two systems joined."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-import polars as pl
-from scipy.sparse import csr_array
+import numpy.typing as npt
+from scipy.sparse import csr_array, hstack, vstack
 
 from plant_cli.api.context import Reporter
-from plant_cli.api.metrics import Hierarchy, MetricInput
+from plant_cli.api.metrics import AllScores, Hierarchy, Metric, MetricInput, MetricValue, WeightedMetric
 from plant_cli.evaluation.aligned import UNNUMBERED, build_input, read_predictions
-from plant_cli.evaluation.comparison import Comparison, compare
 from plant_cli.evaluation.conventions import Convention
-from plant_cli.evaluation.counters import (
-    Booleans,
-    Families,
-    Integers,
-    choose,
-    compute_families,
-    divide,
-    find_assigned,
-    find_missing,
-    find_predicted,
-)
+from plant_cli.evaluation.counters import Families, Floats, choose, compute_families, find_missing
 from plant_cli.evaluation.foreign import Numbering
 from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.measures import measure_bins
 from plant_cli.evaluation.results import DEFAULT_METRICS
-from plant_cli.evaluation.seeds import Measurement, Systems, average, join_metrics
 from plant_cli.evaluation.systems import System, read_scores
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """How every system is measured.
-
-    Args:
-        families: metric families with their options.
-        convention: which documents count, and how.
-        wanted: names of metrics; none: those of `DEFAULT_METRICS` that there are.
-        memory: bytes that a metric may hold of every score at a time.
-        numbering: what numbers in files of other tools stand for, and which pairs do not count.
-        hierarchy: what stands above the labels of gold, where that is known.
-    """
+    """How every system is measured."""
 
     families: Families
     convention: Convention
-    wanted: Sequence[str]
-    memory: int
+    wanted: Sequence[str]  # names of metrics; none: those of `DEFAULT_METRICS` that there are
+    memory: int  # bytes that a metric may hold of every score at a time
     numbering: Numbering = UNNUMBERED
     hierarchy: Hierarchy | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """The metrics of one system, trained with one seed, and what they were computed from."""
+
+    metrics: Sequence[Metric]
+    data: MetricInput
+
+
+Systems = Sequence[tuple[str, Sequence[Measurement]]]  # name, and a measurement for each seed
 
 
 def measure_system(system: System, gold: Gold, measure: Measure, reporter: Reporter) -> Measurement:
@@ -71,141 +63,114 @@ def measure_system(system: System, gold: Gold, measure: Measure, reporter: Repor
     return Measurement(metrics=choose(values, wanted, missing), data=data)
 
 
-def compare_systems(
-    measured: Systems, families: Families, *, replicates: int, permutations: int, level: float, seed: int, reporter: Reporter
-) -> list[Comparison]:
-    """The first system beside each other one; of several seeds the means.
+def keep_shared(systems: Systems) -> Systems:
+    """The metrics that all systems have: AUC only where every one kept every score."""
+    shared = set.intersection(*({metric.name for metric in one.metrics} for _, seeds in systems for one in seeds))
+    return [(name, [replace(one, metrics=[m for m in one.metrics if m.name in shared]) for one in seeds]) for name, seeds in systems]
 
-    Args:
-        measured: two systems or more, with the same metrics (`keep_shared`).
-        families: metric families with their options.
-        replicates: paired resamples of the documents.
-        permutations: random swaps of approximate randomisation.
-        level: coverage of the intervals.
-        seed: of both.
-        reporter: where progress goes.
+
+def average(measured: Sequence[Sequence[Metric]]) -> list[Metric]:
+    """Metrics whose value, on any choice of documents, is the mean of the seeds' values: what is swapped or drawn are documents.
+
+    For means over documents this is the metric of the per-document values averaged over seeds; it holds for F1 as well. `measured` has the
+    metrics of each seed, the same in the same order.
     """
-    systems = [(name, average([one.metrics for one in found]) if len(found) > 1 else found[0].metrics) for name, found in measured]
-    with reporter.progress("resampling documents", replicates + permutations, "resamples") as task:
-        return compare(
-            systems,
-            replicates=replicates,
-            permutations=permutations,
-            level=level,
-            generator=np.random.default_rng(seed),
-            joined=join_metrics(measured, families),
-            advance=task.advance,
-        )
+    stacks: dict[tuple[int, ...], Any] = {}  # metrics that share contributions go on sharing them
+    return [_average_metric(values, stacks) for values in zip(*measured, strict=True)]
 
 
-KINDS = ("lost", "wrong", "gained", "mended")
+def _average_metric(values: Sequence[Metric], stacks: dict[tuple[int, ...], Any]) -> Metric:
+    weighted = [value for value in values if isinstance(value, WeightedMetric)]
+    if weighted:
+        return replace(weighted[0], compute=lambda weights: np.mean([value.compute(weights) for value in weighted], axis=0))
+    sums = [value for value in values if isinstance(value, MetricValue)]
+    key = tuple(id(value.contributions) for value in sums)
+    if key not in stacks:
+        parts = [value.contributions for value in sums]
+        stacks[key] = csr_array(hstack(parts, format="csr")) if isinstance(parts[0], csr_array) else np.hstack(parts)
+
+    def combine(summed: Floats) -> Floats:
+        parts = np.split(summed, len(sums), axis=1)
+        mean: Floats = np.mean([value.combine(part) for value, part in zip(sums, parts, strict=True)], axis=0)
+        return mean
+
+    documents = [value.per_document for value in sums if value.per_document is not None]
+    mean = np.mean(documents, axis=0) if len(documents) == len(sums) else None
+    return MetricValue(name=sums[0].name, contributions=stacks[key], combine=combine, per_document=mean)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Changes:
-    """What changed from system A to system B.
+def join_metrics(systems: Systems, families: Families) -> dict[tuple[str, str], WeightedMetric]:
+    """Each metric that no sums over documents give, on the documents of the first system followed by those of another; of seeds the mean.
 
-    Args:
-        documents: a row for each document whose labels changed: `doc_id`, errors of A and B, `harm` (errors of B beyond those of A), and
-            lists of labels: `lost` (right, only A has them), `wrong` (wrong, only B has them), `gained` (right, only B) and `mended`
-            (wrong, only A).
-        labels: a row for each label that changed anywhere: `label`, `title`, `train_count`, errors, `harm`, how many documents are
-            `lost`, `wrong`, `gained` and `mended`, and F1 of A and B.
-        unchanged: documents whose labels are the same.
-        errors: of A and of B, labels unknown to the corpus included.
+    By the name of the other system and of the metric. The systems come from `keep_shared`.
+    """
+    (_, firsts), others = systems[0], systems[1:]
+    wanted = {metric.name for metric in firsts[0].metrics if isinstance(metric, WeightedMetric)}
+    if not wanted:
+        return {}
+    needed = [(spec, options) for spec, options in families if spec.needs_all_scores]
+    joined: dict[tuple[str, str], WeightedMetric] = {}
+    for name, seeds in others:
+        repeated = [compute_families(needed, join(a.data, b.data)) for a, b in zip(firsts, seeds, strict=True)]
+        metrics = average(repeated) if len(repeated) > 1 else repeated[0]
+        joined |= {(name, m.name): m for m in metrics if isinstance(m, WeightedMetric) and m.name in wanted}
+    return joined
+
+
+@dataclass(frozen=True)
+class JoinedScores:
+    """Every score of two systems as one table of 2 N documents; see `plant_cli.api.AllScores`.
+
+    Scores of a system are first brought to mean 0 and standard deviation 1: no AUC changes by that, and systems that write
+    scores on other scales can be swapped.
     """
 
-    documents: pl.DataFrame
-    labels: pl.DataFrame
-    unchanged: int
-    errors: tuple[int, int]
+    parts: tuple[AllScores, AllScores]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Twice the documents, and the labels."""
+        documents, labels = self.parts[0].shape
+        return 2 * documents, labels
+
+    @property
+    def memory(self) -> int:
+        """Bytes that a metric may hold at a time."""
+        return self.parts[0].memory
+
+    @cached_property
+    def _scales(self) -> list[tuple[float, float]]:
+        return [_find_scale(part) for part in self.parts]
+
+    def read(self, documents: slice, labels: slice) -> npt.NDArray[np.float32]:
+        """Scores of some documents and labels."""
+        half = self.parts[0].shape[0]
+        start, stop, _ = documents.indices(2 * half)
+        rows = (slice(min(start, half), min(stop, half)), slice(max(start, half) - half, max(stop, half) - half))
+        blocks = [
+            (part.read(row, labels) - mean) / spread for part, row, (mean, spread) in zip(self.parts, rows, self._scales, strict=True)
+        ]
+        return np.concatenate(blocks).astype(np.float32)
 
 
-def find_changes(a: MetricInput, b: MetricInput, gold: Gold, k: int | None = None) -> Changes:
-    """Compare what two systems assign to the same documents.
-
-    An error is a label that is assigned and not gold, or gold and not assigned. A document's harm adds up over its labels, and a
-    label's over its documents.
-
-    Args:
-        a: of the first system, all documents of gold.
-        b: of the second.
-        gold: of the split.
-        k: take the k highest-scored labels as assigned; None: those that reach the threshold.
-    """
-    chosen = [_choose(data, k) for data in (a, b)]
-    ours, theirs = (_mark(data, where) for data, where in zip((a, b), chosen, strict=True))
-    unknown = [(where & (data.top < 0)).sum(axis=1) for data, where in zip((a, b), chosen, strict=True)]
-    right = gold.matrix.astype(np.int64)
-    only_ours, only_theirs = ours - ours * theirs, theirs - ours * theirs
-    parts = {
-        "lost": only_ours * right,
-        "wrong": only_theirs - only_theirs * right,
-        "gained": only_theirs * right,
-        "mended": only_ours - only_ours * right,
-    }
-    errors = [_count_errors(marked, right, axis=1) + extra for marked, extra in zip((ours, theirs), unknown, strict=True)]
-    changed = sum(np.asarray(part.sum(axis=1)) for part in parts.values()) + (unknown[0] != unknown[1]) > 0
-    return Changes(
-        documents=_list_documents(gold, parts, errors, np.flatnonzero(changed)),
-        labels=_list_labels(gold, parts, (ours, theirs), right),
-        unchanged=int((~changed).sum()),
-        errors=(int(errors[0].sum()), int(errors[1].sum())),
-    )
+def _find_scale(scores: AllScores) -> tuple[float, float]:
+    documents, labels = scores.shape
+    step = max(1, scores.memory // (16 * max(labels, 1)))
+    sums = np.zeros(2)
+    for start in range(0, documents, step):
+        block = scores.read(slice(start, min(start + step, documents)), slice(None)).astype(np.float64)
+        sums += block.sum(), (block**2).sum()
+    mean, square = sums / max(1, documents * labels)
+    return float(mean), float(np.sqrt(max(square - mean**2, 0.0))) or 1.0
 
 
-def _choose(data: MetricInput, k: int | None) -> Booleans:
-    if k is None:
-        return find_assigned(data)
-    return find_predicted(data) & (np.arange(data.top.shape[1]) < k)
-
-
-def _mark(data: MetricInput, chosen: Booleans) -> csr_array:
-    rows, ranks = np.nonzero(chosen & (data.top >= 0))
-    return csr_array((np.ones(rows.size, dtype=np.int64), (rows, data.top[rows, ranks])), shape=data.gold.shape)
-
-
-def _count_errors(marked: csr_array, right: csr_array, axis: int) -> Integers:
-    both = marked * right
-    counts: Integers = np.asarray((marked + right - 2 * both).sum(axis=axis)).ravel()
-    return counts
-
-
-def _list_documents(gold: Gold, parts: dict[str, csr_array], errors: list[Integers], rows: Integers) -> pl.DataFrame:
-    columns = {
-        name: pl.Series([[gold.labels[int(c)] for c in part[[row]].nonzero()[1]] for row in rows], dtype=pl.List(pl.String))
-        for name, part in parts.items()
-    }
-    frame = pl.DataFrame(
-        {
-            "doc_id": pl.Series([gold.doc_ids[row] for row in rows], dtype=pl.String),
-            "errors_a": errors[0][rows],
-            "errors_b": errors[1][rows],
-            "harm": (errors[1] - errors[0])[rows],
-            **columns,
-        }
-    )
-    return frame.sort("harm", pl.col("lost").list.len(), descending=True, maintain_order=True)
-
-
-def _list_labels(gold: Gold, parts: dict[str, csr_array], marked: tuple[csr_array, csr_array], right: csr_array) -> pl.DataFrame:
-    counts = {name: np.asarray(part.sum(axis=0)).ravel() for name, part in parts.items()}
-    errors = [_count_errors(each, right, axis=0) for each in marked]
-    positives = np.asarray(right.sum(axis=0)).ravel()
-    f1 = [divide(2 * np.asarray((each * right).sum(axis=0)).ravel(), np.asarray(each.sum(axis=0)).ravel() + positives) for each in marked]
-    frame = pl.DataFrame(
-        {
-            "label": pl.Series(gold.labels, dtype=pl.String),
-            "title": pl.Series(gold.titles, dtype=pl.String),
-            "train_count": gold.train_counts,
-            "test_count": positives,
-            "errors_a": errors[0],
-            "errors_b": errors[1],
-            "harm": errors[1] - errors[0],
-            **counts,
-            "F1_a": f1[0],
-            "F1_b": f1[1],
-        }
-    )
-    changed = frame.filter(pl.sum_horizontal(*KINDS) > 0)
-    return changed.sort("harm", "lost", descending=True, maintain_order=True)
+def join(a: MetricInput, b: MetricInput) -> MetricInput:
+    """The documents of A followed by the same of B, 2 N in all, with what metrics of every score read; thresholds are those of A."""
+    assert a.all_scores is not None, "only metrics of every score need documents joined"
+    assert b.all_scores is not None, "only metrics of every score need documents joined"
+    width = max(a.top.shape[1], b.top.shape[1])
+    pad = [((0, 0), (0, width - data.top.shape[1])) for data in (a, b)]
+    top = np.concatenate([np.pad(data.top, p, constant_values=-1) for data, p in zip((a, b), pad, strict=True)])
+    scores: Floats = np.concatenate([np.pad(data.scores, p, constant_values=-np.inf) for data, p in zip((a, b), pad, strict=True)])
+    gold = csr_array(vstack([a.gold, b.gold], format="csr"))
+    return replace(a, top=top, scores=scores, gold=gold, all_scores=JoinedScores((a.all_scores, b.all_scores)))

@@ -2,12 +2,13 @@
 
 `tune_threshold` and `tune_per_label` maximise F1. `decide` reaches a target with two thresholds of each label: from the first a label is
 assigned without a person, from the second a person reviews it. Labels with few documents share thresholds with labels about as frequent.
+All of them look at the same cuts: behind each run of equal scores in the falling scores of one group of labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -23,8 +24,7 @@ from plant_cli.evaluation.conventions import CONVENTIONS, ConventionName
 from plant_cli.evaluation.counters import ROUNDING, Booleans, Floats, Integers, compute_value, divide, find_hits, ratio_of_sums
 from plant_cli.evaluation.gold import Gold, describe_gold
 from plant_cli.evaluation.measures import none_if_undefined
-from plant_cli.evaluation.results import Bound
-from plant_cli.evaluation.targets import Target, Targets, parse_targets
+from plant_cli.evaluation.targets import Measure, Target, Targets, parse_targets
 from plant_cli.scoring.decisions import ASSIGN, REJECT, REVIEW
 
 Objective = Literal["micro-F1", "macro-F1"]
@@ -35,6 +35,7 @@ OWN = "own"  # the name of the group of a label by itself
 FOLDS = 5
 VALIDATION = "validation"
 CONVENTION: ConventionName = "xmlrepo"  # every document counts, and also gold labels unseen in train
+Decided = tuple[Mapping[str, Booleans], Predictions, Gold]  # which predictions are assigned, reviewed and rejected [N, K], of which split
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,25 +47,29 @@ class Tuned:
 
 
 @dataclass(frozen=True)
-class Listed:
-    """All predicted pairs of document and label by falling score [n]."""
+class Cuts:
+    """Where a group's labels can be cut: behind each run of equal scores [c], by group, then by falling score."""
 
-    labels: Integers  # columns of gold; −1: none
-    scores: Floats
-    hits: Booleans  # whether the pair is gold
+    groups: Integers
+    values: (
+        Floats  # the threshold: half-way to the group's next lower score, so that rounding cannot move a score across; or the last score
+    )
+    assigned: Floats  # pairs of document and label in the group with at least that score
+    right: Floats  # of these gold
+    macro: Floats  # the sum of the labels' F1 when these are assigned
 
-    def take(self, kept: Integers) -> Listed:
-        """Some of the pairs."""
-        return Listed(self.labels[kept], self.scores[kept], self.hits[kept])
+    def choose(self, quality: Floats) -> Integers:
+        """The best cut of each group, as indices; of equally good ones the highest."""
+        order = np.lexsort((-quality, self.groups))
+        return order[np.unique(self.groups[order], return_index=True)[1]]
 
 
-def list_predicted(top: Integers, scores: Floats, gold: csr_array) -> Listed:
-    """All predicted pairs by falling score.
+def find_cuts(top: Integers, scores: Floats, gold: csr_array, labels: int, groups: Integers | None = None) -> Cuts:
+    """The cuts of predictions [N, K] (columns of gold, or −1; their scores) beside gold [N, L + U].
 
     Args:
-        top: columns of gold [N, K], or −1; see `MetricInput.top`.
-        scores: their scores [N, K].
-        gold: csr [N, L + U] of 0/1.
+        labels: L, those of train; the F1 of the others does not count in `Cuts.macro`.
+        groups: the group of each label of train [L], and all other pairs are left out; None: all pairs are one group.
 
     Raises:
         DataError: a score is not a number.
@@ -78,96 +83,98 @@ def list_predicted(top: Integers, scores: Floats, gold: csr_array) -> Listed:
             expected="a finite score for every prediction",
             todo="look for NaN in the training loss (history.jsonl); `--precision fp32` and a lower rate are the usual remedies",
         )
-    order = np.argsort(-scores[real], kind="stable")
-    return Listed(top[real][order], scores[real][order], find_hits(top, gold)[real][order])
+    if groups is not None:
+        real &= (top >= 0) & (top < labels)
+    columns, values, hits = top[real], scores[real], find_hits(top, gold)[real]
+    group = np.zeros_like(columns) if groups is None else groups[columns]
+    order = np.argsort(-values, kind="stable")
+    order = order if groups is None else order[np.argsort(group[order], kind="stable")]
+    columns, values, hits, group = columns[order], values[order], hits[order], group[order]
+    last = _is_last(group)
+    ends = np.flatnonzero(last | _is_last(values))
+    following = np.append(values[1:], values[-1:])
+    middle = values + (following - values) / 2
+    thresholds = np.where(~last & (middle > following) & np.isfinite(middle), middle, values)
+    starts = np.searchsorted(group, group[ends])
+    sums = np.concatenate([[0], np.cumsum(hits)])
+    changes = np.split(_change_f1(columns, hits, gold, labels), np.flatnonzero(last)[:-1] + 1)
+    return Cuts(
+        groups=group[ends],
+        values=thresholds[ends],
+        assigned=(ends + 1 - starts).astype(np.float64),
+        right=(sums[ends + 1] - sums[starts]).astype(np.float64),
+        macro=np.concatenate([np.cumsum(part) for part in changes])[ends],
+    )
+
+
+def _is_last(sorted_values: np.ndarray[Any, Any]) -> Booleans:
+    last = np.ones(sorted_values.size, dtype=bool)
+    last[:-1] = sorted_values[1:] != sorted_values[:-1]
+    return last
+
+
+def _change_f1(columns: Integers, hits: Booleans, gold: csr_array, labels: int) -> Floats:
+    """By how much each pair changes the F1 of its label when pairs are assigned in order [n]; 0 for labels that train does not have."""
+    known = np.flatnonzero((columns >= 0) & (columns < labels))
+    order = known[np.argsort(columns[known], kind="stable")]
+    ordered, right = columns[order], hits[order]
+    positives = np.bincount(gold.nonzero()[1], minlength=gold.shape[1])[ordered]
+    starts = np.searchsorted(ordered, ordered)
+    assigned = np.arange(ordered.size) - starts
+    sums = np.concatenate([[0], np.cumsum(right)])
+    tp = sums[:-1] - sums[starts]
+    changes = np.zeros(columns.size)
+    changes[order] = divide(2.0 * (tp + right), assigned + 1 + positives) - divide(2.0 * tp, assigned + positives)
+    return changes
 
 
 def tune_threshold(top: Integers, scores: Floats, gold: csr_array, labels: int, objective: Objective = "micro-F1") -> Tuned:
-    """The one threshold for all labels under which assigning `score >= threshold` has the highest F1.
+    """The one threshold for all labels under which assigning `score >= threshold` has the highest F1; for the arguments see `find_cuts`.
 
-    Args:
-        top: columns of gold [N, K], or −1.
-        scores: their scores [N, K].
-        gold: csr [N, L + U] of 0/1; gold of the U labels that no training document has counts as missed in micro-F1.
-        labels: L, the labels of train.
-        objective: micro-F1, or macro-F1 over the L labels (the same threshold is best for macro-F1 over the labels present).
-
-    Raises:
-        DataError: a score is not a number.
+    Gold of labels that no training document has counts as missed in micro-F1. The same threshold is best for macro-F1 over all labels of
+    train and over those present.
     """
-    pairs = list_predicted(top, scores, gold)
-    if pairs.scores.size == 0:
+    cuts = find_cuts(top, scores, gold, labels)
+    if not cuts.values.size:
         return Tuned(value=WITHOUT_PREDICTIONS, score=0.0)
-    assigned = np.arange(1, pairs.scores.size + 1)
-    curve = 2.0 * np.cumsum(pairs.hits) / (assigned + gold.nnz) if objective == "micro-F1" else _sweep_macro(pairs, gold, labels)
-    ends = _find_ends(pairs.scores)
-    best = ends[np.argmax(curve[ends])]
-    return Tuned(value=float(_find_midpoints(pairs.scores)[best]), score=float(curve[best]))
+    curve = 2.0 * cuts.right / (cuts.assigned + gold.nnz) if objective == "micro-F1" else cuts.macro / max(labels, 1)
+    best = np.argmax(curve)
+    return Tuned(value=float(cuts.values[best]), score=float(curve[best]))
 
 
 def tune_per_label(top: Integers, scores: Floats, gold: csr_array, labels: int, fallback: float) -> Floats:
-    """One threshold per label of train [L], each the best for that label's F1.
+    """One threshold per label of train [L], each the best for that label's F1; for the arguments see `find_cuts`.
 
     Args:
-        top: columns of gold [N, K], or −1.
-        scores: their scores [N, K].
-        gold: csr [N, L + U] of 0/1.
-        labels: L, the labels of train.
         fallback: the threshold of labels that no predicted document has as gold.
-
-    Raises:
-        DataError: a score is not a number.
     """
-    pairs = list_predicted(top, scores, gold)
-    known = (pairs.labels >= 0) & (pairs.labels < labels)
-    order = np.flatnonzero(known)[np.argsort(pairs.labels[known], kind="stable")]  # by label, then falling score
-    found, values = pairs.labels[order], pairs.scores[order]
+    cuts = find_cuts(top, scores, gold, labels, np.arange(labels))
+    f1, useful = rate_cuts("f1", cuts.right, cuts.assigned, _count_positives(gold)[cuts.groups], 0.0)
+    best = cuts.choose(f1)
     thresholds = np.full(labels, fallback, dtype=np.float64)
-    if order.size == 0:
-        return thresholds
-    f1 = _running_f1(found, pairs.hits[order], gold)[1]
-    last = np.append(found[1:] != found[:-1], True)
-    ends = np.flatnonzero(last | np.append(values[1:] < values[:-1], True))
-    candidates = np.where(last, values, _find_midpoints(values))[ends]
-    ranked = np.lexsort((-candidates, -f1[ends], found[ends]))
-    tuned, firsts = np.unique(found[ends][ranked], return_index=True)
-    best = ranked[firsts]
-    useful = f1[ends][best] > 0
-    thresholds[tuned[useful]] = candidates[best[useful]]
+    thresholds[cuts.groups[best]] = np.where(useful[best], cuts.values[best], fallback)
     return thresholds
 
 
-def _sweep_macro(pairs: Listed, gold: csr_array, labels: int) -> Floats:
-    """Macro-F1 [n] when the first pairs are assigned: each changes the F1 of its own label only, so changes are summed in order."""
-    changes = np.zeros(pairs.scores.size)
-    known = np.flatnonzero((pairs.labels >= 0) & (pairs.labels < labels))
-    order = known[np.argsort(pairs.labels[known], kind="stable")]
-    before, after = _running_f1(pairs.labels[order], pairs.hits[order], gold)
-    changes[order] = after - before
-    return np.cumsum(changes) / max(labels, 1)
+def _count_positives(gold: csr_array) -> Integers:
+    return np.bincount(gold.nonzero()[1], minlength=gold.shape[1])
 
 
-def _running_f1(labels: Integers, hits: Booleans, gold: csr_array) -> tuple[Floats, Floats]:
-    """F1 of the pair's label before and after it is assigned [n]; pairs by label, then falling score."""
-    positives = np.bincount(gold.nonzero()[1], minlength=gold.shape[1])[labels]
-    starts = np.searchsorted(labels, labels)
-    assigned = np.arange(labels.size) - starts
-    sums = np.concatenate([[0], np.cumsum(hits)])
-    tp = sums[:-1] - sums[starts]
-    return divide(2.0 * tp, assigned + positives), divide(2.0 * (tp + hits), assigned + 1 + positives)
+def rate_cuts(measure: Measure, right: Floats, assigned: Floats, positives: Floats | float, least: float) -> tuple[Floats, Booleans]:
+    """How good each cut is for a target, and whether it reaches the share wanted, from right, assigned and gold labels [c].
 
-
-def _find_ends(scores: Floats) -> Integers:
-    """The last of each run of equal scores, which are assigned together."""
-    ends: Integers = np.flatnonzero(np.append(np.diff(scores) < 0, True))
-    return ends
-
-
-def _find_midpoints(scores: Floats) -> Floats:
-    """Thresholds half-way to the next lower score, so that rounding of a score cannot move it across; the last is the score itself."""
-    following = np.append(scores[1:], scores[-1])
-    middle = scores + (following - scores) / 2
-    return np.where((middle > following) & np.isfinite(middle), middle, scores)
+    precision: the most labels of which enough are right even if the next one assigned were wrong, since few documents prove little.
+    recall: the fewest labels that hold enough of gold, else as many as there are.
+    """
+    share = least * (1 - ROUNDING)
+    if measure == "precision":
+        enough = right >= share * (assigned + 1)
+        return np.where(enough, assigned, 0.0), enough
+    if measure == "recall":
+        enough = right >= share * positives
+        return np.where(enough, 2.0 * assigned.max(initial=0.0) + 1 - assigned, assigned), enough
+    f1 = divide(2 * right, assigned + positives)
+    return f1, f1 > 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,12 +221,9 @@ def group_labels(positives: Integers, train_counts: Integers, enough: int = ENOU
 def choose_thresholds(
     top: Integers, scores: Floats, gold: csr_array, train_counts: Integers, target: Target, enough: int = ENOUGH
 ) -> ChosenThresholds:
-    """The thresholds that reach a target on documents with known labels; nothing is reviewed.
+    """The thresholds that reach a target on documents with known labels; nothing is reviewed. For the arguments see `find_cuts`.
 
     Args:
-        top: columns of gold [N, K], or −1.
-        scores: their scores [N, K].
-        gold: csr [N, L + U] of 0/1.
         train_counts: training documents of each label of the index [L].
         target: the highest recall under a precision, the highest precision under a recall, or the highest F1. Macro-F1 is a mean over
             labels: the best threshold of each group is the best of all.
@@ -229,8 +233,7 @@ def choose_thresholds(
         DataError: a score is not a number, or no document has a label of train.
     """
     labels = len(train_counts)
-    listed = list_predicted(top, scores, gold)
-    positives = np.bincount(gold.nonzero()[1], minlength=gold.shape[1])[:labels]
+    positives = _count_positives(gold)[:labels]
     if not positives.any():
         raise DataError(
             "no document has a label of train: there is nothing to choose thresholds by",
@@ -239,96 +242,49 @@ def choose_thresholds(
             todo="look at the labels of the validation split: plant data check",
         )
     groups, names = group_labels(positives, train_counts, enough)
-    known = (listed.labels >= 0) & (listed.labels < labels)
-    order = np.flatnonzero(known)[np.argsort(groups[listed.labels[known]], kind="stable")]  # by group, then falling score
-    starts = np.searchsorted(groups[listed.labels[order]], np.arange(len(names) + 1))
-    totals = np.bincount(groups, positives, minlength=len(names))
+    cuts = find_cuts(top, scores, gold, labels, groups)
+    totals = np.bincount(groups, positives, minlength=len(names))[cuts.groups]
+    quality, useful = rate_cuts(target.measure, cuts.right, cuts.assigned, totals, target.least or 0.0)
+    if target.measure == "macro-f1":
+        quality = np.where(np.array(names, dtype=object)[cuts.groups] == OWN, quality, cuts.macro / max(labels, 1))
+        useful = quality > 0
+    best = cuts.choose(quality)
     values, reached = np.full(len(names), NEVER), np.zeros(len(names), dtype=bool)
-    for group, total in enumerate(totals):
-        pairs = listed.take(order[starts[group] : starts[group + 1]])
-        if not len(pairs.scores):
-            continue
-        ends = _find_ends(pairs.scores)
-        if target.measure == "macro-f1" and names[group] != OWN:
-            curve = _sweep_macro(pairs, gold, labels)[ends]
-            best = int(np.argmax(curve))
-            best, reached[group] = (best, True) if curve[best] > 0 else (-1, False)
-        else:
-            right = np.cumsum(pairs.hits)[ends].astype(np.float64)
-            best, reached[group] = RULES[target.measure](right, (ends + 1).astype(np.float64), float(total), target.least or 0.0)
-        if best >= 0:
-            values[group] = _find_midpoints(pairs.scores)[ends[best]]
+    reached[cuts.groups[best]] = useful[best]
+    values[cuts.groups[best]] = np.where(useful[best] | (target.measure == "recall"), cuts.values[best], NEVER)
     return ChosenThresholds(assign=values[groups], review=np.full(labels, NEVER), groups=groups, names=names, reached=reached)
 
 
-def _by_precision(right: Floats, assigned: Floats, positives: float, least: float) -> tuple[int, bool]:
-    """The last threshold whose precision is enough even if the next label assigned were wrong: few documents prove little."""
-    enough = np.flatnonzero(right >= least * (1 - ROUNDING) * (assigned + 1))
-    return (int(enough[-1]), True) if len(enough) else (-1, False)
-
-
-def _by_recall(right: Floats, assigned: Floats, positives: float, least: float) -> tuple[int, bool]:
-    """The first threshold whose recall is enough, else the last."""
-    enough = np.flatnonzero(right >= least * (1 - ROUNDING) * positives)
-    return (int(enough[0]), True) if len(enough) else (len(right) - 1, False)
-
-
-def _by_f1(right: Floats, assigned: Floats, positives: float, least: float) -> tuple[int, bool]:
-    f1 = divide(2 * right, assigned + positives)
-    best = int(np.argmax(f1))
-    return (best, True) if f1[best] > 0 else (-1, False)
-
-
-RULES: dict[str, Callable[[Floats, Floats, float, float], tuple[int, bool]]] = {
-    "precision": _by_precision,
-    "recall": _by_recall,
-    "f1": _by_f1,
-    "macro-f1": _by_f1,
-}
-"""Which threshold, and whether it reaches the target: from right and assigned labels at each, gold labels and the share wanted."""
-
-
 def decide(predictions: Predictions, gold: Gold, targets: Targets, review: float | None) -> ChosenThresholds:
-    """Choose both thresholds on documents with known labels.
+    """Choose both thresholds on validation documents.
 
     Args:
-        predictions: of validation.
-        gold: of the same documents.
-        targets: what is to be reached.
         review: the probability from which a label is reviewed, if no recall is asked for; None: no label is.
 
     Raises:
         DataError: no document has a label of train.
     """
-    top, scores, counts = predictions.top, predictions.scores, gold.train_counts[: gold.indexed]
-    chosen = choose_thresholds(top, scores, gold.matrix, counts, targets.assign)
+    given = (predictions.top, predictions.scores, gold.matrix, gold.train_counts[: gold.indexed])
+    chosen = choose_thresholds(*given, targets.assign)
     if targets.review is not None:
-        return replace(chosen, review=choose_thresholds(top, scores, gold.matrix, counts, targets.review).assign)
-    return chosen if review is None else replace(chosen, review=np.full(len(counts), review))
+        return replace(chosen, review=choose_thresholds(*given, targets.review).assign)
+    return chosen if review is None else replace(chosen, review=np.full(gold.indexed, review))
 
 
 def refuse_unreachable(predictions: Predictions, gold: Gold, targets: Targets, where: str) -> None:
-    """Refuse a target that no group of labels can reach; the `DataError` says what can be reached.
-
-    Args:
-        predictions: of validation.
-        gold: of the same documents.
-        targets: what is asked for.
-        where: the file of the predictions, for the message.
-    """
-    listed, hits = ~np.isneginf(predictions.scores), find_hits(predictions.top, gold.matrix)
-    counts = gold.train_counts[: gold.indexed]
+    """Refuse a target that no group of labels can reach on validation; the `DataError` says what can be reached."""
+    top, scores, matrix = predictions.top, predictions.scores, gold.matrix
     for target in (targets.assign, targets.review):
         if target is None or target.least is None:
             continue
         if target.measure == "recall":
-            possible, right = int(gold.matrix[:, : len(counts)].sum()), int(hits.sum())
+            possible, right = int(matrix[:, : gold.indexed].sum()), int(find_hits(top, matrix).sum())
+            reached, todo = right / max(1, possible) >= target.least, "or predict longer lists"
             best = right / max(1, possible)
-            reached, todo = best >= target.least, "or predict longer lists"
             what = f"{right} of the {possible} gold labels that train has are in the lists of predictions: a recall of {best:.3f}"
         else:
-            reached = bool(choose_thresholds(predictions.top, predictions.scores, gold.matrix, counts, target).reached.any())
-            what, todo = _best_precision(predictions.scores[listed], hits[listed]), "or let a person review labels: --target f1"
+            reached = bool(choose_thresholds(top, scores, matrix, gold.train_counts[: gold.indexed], target).reached.any())
+            what, todo = _best_precision(find_cuts(top, scores, matrix, gold.indexed)), "or let a person review labels: --target f1"
         if not reached:
             raise DataError(
                 f"the target {target} cannot be reached: {what}",
@@ -338,13 +294,12 @@ def refuse_unreachable(predictions: Predictions, gold: Gold, targets: Targets, w
             )
 
 
-def _best_precision(scores: Floats, hits: Booleans) -> str:
-    order = np.argsort(-scores, kind="stable")
-    right, ends = np.cumsum(hits[order]), _find_ends(scores[order])
-    shares = right[ends] / (ends + 2.0)  # as if the next label were wrong, as `_by_precision` counts
-    best = int(ends[np.argmax(shares)])
-    share = f"{right[best] / (best + 1):.3f}, or {shares.max():.3f} if the next one is wrong"
-    return f"the best threshold on validation assigns {best + 1} labels of which {right[best]} are right ({share})"
+def _best_precision(cuts: Cuts) -> str:
+    shares = cuts.right / (cuts.assigned + 1.0)  # as if the next label were wrong, as `rate_cuts` counts
+    best = np.argmax(shares)
+    right, assigned = int(cuts.right[best]), int(cuts.assigned[best])
+    share = f"{right / assigned:.3f}, or {shares.max():.3f} if the next one is wrong"
+    return f"the best threshold on validation assigns {assigned} labels of which {right} are right ({share})"
 
 
 def find_decisions(predictions: Predictions, chosen: ChosenThresholds) -> dict[str, Booleans]:
@@ -357,29 +312,21 @@ def find_decisions(predictions: Predictions, chosen: ChosenThresholds) -> dict[s
 
 
 def decide_left_out(predictions: Predictions, gold: Gold, targets: Targets, review: float | None, seed: int) -> dict[str, Booleans]:
-    """The decisions on validation, for each document by thresholds that were chosen without its fifth of the documents.
-
-    Args:
-        predictions: of validation.
-        gold: of the same documents.
-        targets: what is to be reached.
-        review: see `decide`.
-        seed: of how documents are divided.
-    """
+    """The decisions on validation, for each document by thresholds that were chosen without its fifth of the documents."""
     documents = len(predictions.top)
     folds = np.random.default_rng(seed).permutation(documents) % min(FOLDS, documents)
     rejected = ~np.isneginf(predictions.scores)
-    found = {ASSIGN: np.zeros_like(rejected), REVIEW: np.zeros_like(rejected), REJECT: rejected}
+    decisions = {ASSIGN: np.zeros_like(rejected), REVIEW: np.zeros_like(rejected), REJECT: rejected}
     for fold in range(min(FOLDS, documents)):
-        parts = [
+        others, these = (
             replace(predictions, top=predictions.top[rows], scores=predictions.scores[rows]) for rows in (folds != fold, folds == fold)
-        ]
+        )
         known = replace(gold, matrix=gold.matrix[np.flatnonzero(folds != fold)])
         if not known.matrix[:, : gold.indexed].nnz:  # nothing to choose by: nothing is decided without a person
             continue
-        for name, mask in find_decisions(parts[1], decide(parts[0], known, targets, review)).items():
-            found[name][folds == fold] = mask
-    return found
+        for name, mask in find_decisions(these, decide(others, known, targets, review)).items():
+            decisions[name][folds == fold] = mask
+    return decisions
 
 
 def are_probabilities(predictions: Predictions) -> bool:
@@ -388,38 +335,31 @@ def are_probabilities(predictions: Predictions) -> bool:
     return bool(len(scores) and scores.min() >= 0 and scores.max() <= 1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class DecisionFigures:
-    """The labels of one decision: assign, review or reject."""
+def record_decisions(decided: Mapping[str, Decided], chosen: ChosenThresholds, conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """The content of decisions.json: fractions from 0 to 1, labels per document; null where undefined.
 
-    labels: Bound  # per document
-    precision: Bound  # the share of them that is right
-    recall: Bound  # the share of all gold labels that is among them; gold labels that are not predicted are rejected
-    expected_precision: float | None  # if the scores were probabilities of predicted labels; None where they are not
-    expected_recall: float | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class SplitFigures:
-    """What thresholds lead to on one split."""
-
-    decisions: Mapping[str, DecisionFigures]
-    automatic: Bound  # the share of the assigned and reviewed labels that is assigned without a person
-    untouched: Bound  # the share of documents with nothing to review
+    Args:
+        decided: by split, validation first.
+        chosen: the thresholds.
+        conditions: `system`, `target`, `calibrated` (whether scores are probabilities), `replicates` (resamples behind the intervals, 0
+            for none), `level` and `seed`.
+    """
+    drawn = {name: conditions[name] for name in ("replicates", "level", "seed")}
+    return {
+        **conditions,
+        "splits": {name: measure_decisions(*given, **drawn) for name, given in decided.items()},
+        "thresholds": _summarise_groups(chosen, decided[VALIDATION][2]),
+    }
 
 
 def measure_decisions(
     masks: Mapping[str, Booleans], predictions: Predictions, gold: Gold, *, replicates: int, level: float, seed: int
-) -> SplitFigures:
-    """How often each decision is right, what share of the gold labels it holds, and its labels per document.
+) -> dict[str, Any]:
+    """What decisions lead to on one split, as decisions.json holds it: each with its interval from resamples of the documents.
 
-    Args:
-        masks: which predictions are assigned, reviewed and rejected [N, K].
-        predictions: of a split.
-        gold: of the same documents; labels unseen in train count as rejected.
-        replicates: resamples of the documents behind the intervals; 0: none.
-        level: their coverage.
-        seed: of the resamples.
+    `labels`: per document; `precision`: the share of them that is right; `recall`: the share of all gold labels that is among them, where
+    gold labels that are not predicted or unseen in train are rejected. `expected_…`: what these would be if the scores were probabilities.
+    `automatic`: the share of the assigned and reviewed labels that is assigned without a person.
     """
     hits = find_hits(predictions.top, gold.matrix)
     labels = {name: mask.sum(axis=1).astype(np.float64) for name, mask in masks.items()}
@@ -435,150 +375,34 @@ def measure_decisions(
     metrics.append(ratio_of_sums("untouched", (labels[REVIEW] == 0).astype(np.float64), ones))
     drawn = resample(metrics, replicates, np.random.default_rng(seed)) if replicates else np.zeros((len(metrics), 0))
     bounds = {m.name: _bound(m, values, level) for m, values in zip(metrics, drawn, strict=True)}
-    expected = _expect(masks, predictions)
-    figures = {
-        name: DecisionFigures(
-            labels=bounds[f"{name} labels"], precision=bounds[f"{name} precision"], recall=bounds[f"{name} recall"], **expected[name]
-        )
-        for name in masks
-    }
-    return SplitFigures(decisions=figures, automatic=bounds["automatic"], untouched=bounds["untouched"])
-
-
-def _bound(metric: MetricValue, drawn: Floats, level: float) -> Bound:
-    value = compute_value(metric)
-    if not drawn.size:
-        return Bound(value=none_if_undefined(value))
-    within, documents = ((0.0, np.inf), None) if metric.name.endswith("labels") else ((0.0, 1.0), count_documents(metric))
-    low, high = interval(value, drawn, level, documents=documents, within=within)
-    return Bound(value=none_if_undefined(value), low=none_if_undefined(low), high=none_if_undefined(high))
-
-
-def _expect(masks: Mapping[str, Booleans], predictions: Predictions) -> dict[str, dict[str, Any]]:
-    """The precision and recall of each decision if the scores are probabilities."""
     total = float(predictions.scores[~np.isneginf(predictions.scores)].sum()) if are_probabilities(predictions) else None
     return {
-        name: {
-            "expected_precision": None if total is None or not mask.any() else float(predictions.scores[mask].mean()),
-            "expected_recall": float(predictions.scores[mask].sum()) / total if total else None,
-        }
-        for name, mask in masks.items()
-    }
-
-
-@dataclass(frozen=True, kw_only=True)
-class ThresholdConditions:
-    """Under what conditions thresholds were chosen and measured."""
-
-    system: str  # whose predictions, as the user wrote it
-    target: str
-    calibrated: bool  # whether the scores are probabilities
-    replicates: int  # resamples behind the intervals, 0 for none
-    level: float  # their coverage
-    seed: int  # of the resamples, and of how validation documents are divided
-
-
-def as_json(
-    figures: Mapping[str, SplitFigures], golds: Mapping[str, Gold], chosen: ChosenThresholds, given: ThresholdConditions
-) -> dict[str, Any]:
-    """The content of decisions.json: fractions from 0 to 1, labels per document; null where undefined.
-
-    Args:
-        figures: by split, validation first.
-        golds: the gold labels of these splits.
-        chosen: the thresholds.
-        given: the conditions.
-    """
-    return {
-        **asdict(given),
-        "splits": {
+        "documents": len(gold.doc_ids),
+        "gold": gold.hash,
+        "gold_labels": int(gold.matrix.nnz),
+        "gold_labels_unseen": int(gold.matrix[:, np.flatnonzero(gold.train_counts == 0)].nnz),
+        "automatic": bounds["automatic"],
+        "documents_without_review": bounds["untouched"],
+        **{
             name: {
-                "documents": len(golds[name].doc_ids),
-                "gold": golds[name].hash,
-                "gold_labels": int(golds[name].matrix.nnz),
-                "gold_labels_unseen": _count_unseen(golds[name]),
-                "automatic": found.automatic.model_dump(),
-                "documents_without_review": found.untouched.model_dump(),
-                **{
-                    decision: {key: value.model_dump() if isinstance(value, Bound) else value for key, value in vars(one).items()}
-                    for decision, one in found.decisions.items()
-                },
+                **{figure: bounds[f"{name} {figure}"] for figure in ("labels", "precision", "recall")},
+                "expected_precision": None if total is None or not mask.any() else float(predictions.scores[mask].mean()),
+                "expected_recall": float(predictions.scores[mask].sum()) / total if total else None,
             }
-            for name, found in figures.items()
+            for name, mask in masks.items()
         },
-        "thresholds": [
-            dict(zip(("training_documents", "labels", "validation_documents", "lowest", "highest", "never_assigned"), row, strict=True))
-            for row in _summarise_groups(chosen, golds[VALIDATION])
-        ],
     }
 
 
-def make_tables(
-    figures: Mapping[str, SplitFigures], golds: Mapping[str, Gold], chosen: ChosenThresholds, given: ThresholdConditions
-) -> list[Table]:
-    """The decisions on each split, and the thresholds by training frequency; for the arguments see `as_json`."""
-    groups = [Column(name="training documents"), *(Column(name=name, kind="count") for name in ("labels", "validation documents"))]
-    groups += [*(Column(name=name, kind="exact") for name in ("assigned from", "to")), Column(name="never assigned", kind="count")]
-    notes = [
-        f"{OWN}: a threshold for each label with {ENOUGH} validation documents or more; the others share one with labels about as frequent",
-        "never assigned: labels for which no threshold reaches the target on validation",
-        f"target {given.target}; chosen on {describe_gold(golds[VALIDATION], CONVENTIONS[CONVENTION])}; nothing is random, no seed",
-    ]
-    rows: list[list[Cell]] = [
-        [name, labels, documents, _round(low), _round(high), never]
-        for name, labels, documents, low, high, never in _summarise_groups(chosen, golds[VALIDATION])
-    ]
-    shown = [_tabulate_split(split, found, golds[split], given) for split, found in figures.items()]
-    return [*shown, Table(title="Thresholds", columns=groups, rows=rows, notes=notes)]
+def _bound(metric: MetricValue, drawn: Floats, level: float) -> dict[str, float | None]:
+    value, ends = compute_value(metric), (np.nan, np.nan)
+    if drawn.size:
+        within, documents = ((0.0, np.inf), None) if metric.name.endswith("labels") else ((0.0, 1.0), count_documents(metric))
+        ends = interval(value, drawn, level, documents=documents, within=within)
+    return dict(zip(("value", "low", "high"), map(none_if_undefined, (value, *ends)), strict=True))
 
 
-def _tabulate_split(split: str, found: SplitFigures, gold: Gold, given: ThresholdConditions) -> Table:
-    columns = [Column(name="decision"), Column(name="labels per document", kind="exact")]
-    for name in ("precision", "recall"):
-        columns += [Column(name=f"{name}{part}", kind="points") for part in (" expected", "", " low", " high")]
-    rows: list[list[Cell]] = []
-    for name, one in found.decisions.items():
-        row: list[Cell] = [name, _round(one.labels.value)]
-        for expected, bound in ((one.expected_precision, one.precision), (one.expected_recall, one.recall)):
-            row += [expected, bound.value, bound.low, bound.high]
-        rows.append(row)
-    resamples = f"{100 * given.level:g}% intervals from {given.replicates} resamples of the documents, seed {given.seed}"
-    chosen = "without each document's fifth of validation" if split == VALIDATION else "on validation only"
-    by_scores = "by the scores as probabilities; the recall, of the labels that are predicted"
-    notes = [
-        *_describe_missed(parse_targets(given.target.split()), found, given),
-        f"{_percent(found.automatic)} of the labels shown are assigned without a person; {found.decisions[REVIEW].labels.value or 0.0:.3g} "
-        f"labels of a document are to be reviewed, and {_percent(found.untouched)} of the documents have none",
-        "assign: without a person; review: a person looks; reject: predicted, but not shown",
-        "precision: the share that is right; recall: the share of gold labels; those not predicted or unseen in train count as rejected",
-        f"by thresholds chosen {chosen}",
-        f"expected: {by_scores}" if given.calibrated else "no expected values: the scores are not probabilities",
-        f"{describe_gold(gold, CONVENTIONS[CONVENTION])}; {gold.matrix.nnz} gold assignments, {_count_unseen(gold)} of labels unseen in "
-        "train; pooled over documents (micro)",
-        resamples if given.replicates else f"no intervals (--bootstrap 0); seed {given.seed}",
-    ]
-    return Table(title=f"Decisions on {split}: {given.target}", columns=columns, rows=rows, notes=notes)
-
-
-def _describe_missed(targets: Targets, found: SplitFigures, given: ThresholdConditions) -> list[str]:
-    """The targets that are not reached on this split, and what is reached."""
-    assign, review = found.decisions[ASSIGN], found.decisions[REVIEW]
-    shown = Bound(value=(assign.recall.value or 0.0) + (review.recall.value or 0.0))  # intervals of the parts do not add up
-    measured = {"precision": assign.precision, "recall": assign.recall}.get(targets.assign.measure)
-    missed = []
-    for target, bound in ((targets.assign, measured), (targets.review, shown)):
-        if target is None or target.least is None or bound is None:
-            continue
-        if bound.value is None:
-            missed.append(f"NOT REACHED: {target}; no label is assigned")
-        elif bound.value < target.least:
-            inside = bound.high is not None and bound.high >= target.least
-            within = f"; {100 * target.least:g}% is still inside the {100 * given.level:g}% interval" if inside else ""
-            missed.append(f"NOT REACHED: {target}; measured {100 * bound.value:.1f}%{within}")
-    return missed
-
-
-def _summarise_groups(chosen: ChosenThresholds, validation: Gold) -> list[tuple[str, int, int, float | None, float | None, int]]:
+def _summarise_groups(chosen: ChosenThresholds, validation: Gold) -> list[dict[str, Any]]:
     """By range of training frequency: labels, their validation documents, lowest and highest threshold, and labels never assigned."""
     counts = np.asarray(validation.matrix[:, : len(chosen.assign)].sum(axis=0))
     names, rows = np.array(chosen.names)[chosen.groups], []
@@ -587,17 +411,78 @@ def _summarise_groups(chosen: ChosenThresholds, validation: Gold) -> list[tuple[
         values = chosen.assign[inside]
         real = values[np.isfinite(values)]
         low, high = (float(real.min()), float(real.max())) if real.size else (None, None)
-        rows.append((name, int(inside.sum()), int(counts[inside].sum()), low, high, int(values.size - real.size)))
+        row = {"training_documents": name, "labels": int(inside.sum()), "validation_documents": int(counts[inside].sum())}
+        rows.append({**row, "lowest": low, "highest": high, "never_assigned": int(values.size - real.size)})
     return rows
 
 
-def _percent(bound: Bound) -> str:
-    return "none" if bound.value is None else f"{100 * bound.value:.0f}%"
+def make_decision_tables(content: Mapping[str, Any], golds: Mapping[str, Gold]) -> list[Table]:
+    """The decisions on each split, and the thresholds by training frequency, from decisions.json and the gold labels of its splits."""
+    columns = [Column(name="training documents"), *(Column(name=name, kind="count") for name in ("labels", "validation documents"))]
+    columns += [*(Column(name=name, kind="exact") for name in ("assigned from", "to")), Column(name="never assigned", kind="count")]
+    notes = [
+        f"{OWN}: a threshold for each label with {ENOUGH} validation documents or more; the others share one with labels about as frequent",
+        "never assigned: labels for which no threshold reaches the target on validation",
+        f"target {content['target']}; chosen on {describe_gold(golds[VALIDATION], CONVENTIONS[CONVENTION])}; nothing is random, no seed",
+    ]
+    rows: list[list[Cell]] = [
+        [_round(value) if isinstance(value, float) else value for value in row.values()] for row in content["thresholds"]
+    ]
+    shown = [_tabulate_split(split, content, gold) for split, gold in golds.items()]
+    return [*shown, Table(title="Thresholds", columns=columns, rows=rows, notes=notes)]
+
+
+def _tabulate_split(split: str, content: Mapping[str, Any], gold: Gold) -> Table:
+    figures, level, seed = content["splits"][split], f"{100 * content['level']:g}%", content["seed"]
+    columns = [Column(name="decision"), Column(name="labels per document", kind="exact")]
+    for name in ("precision", "recall"):
+        columns += [Column(name=f"{name}{part}", kind="points") for part in (" expected", "", " low", " high")]
+    rows: list[list[Cell]] = []
+    for name in (ASSIGN, REVIEW, REJECT):
+        one = figures[name]
+        row: list[Cell] = [name, _round(one["labels"]["value"])]
+        for figure in ("precision", "recall"):
+            row += [one[f"expected_{figure}"], *one[figure].values()]
+        rows.append(row)
+    chosen = "without each document's fifth of validation" if split == VALIDATION else "on validation only"
+    by_scores = "by the scores as probabilities; the recall, of the labels that are predicted"
+    automatic, untouched = (_percent(figures[name]["value"]) for name in ("automatic", "documents_without_review"))
+    resamples = f"{level} intervals from {content['replicates']} resamples of the documents, seed {seed}"
+    notes = [
+        *_describe_missed(parse_targets(content["target"].split()), figures, level),
+        f"{automatic} of the labels shown are assigned without a person; {figures[REVIEW]['labels']['value'] or 0.0:.3g} labels of a "
+        f"document are to be reviewed, and {untouched} of the documents have none",
+        "assign: without a person; review: a person looks; reject: predicted, but not shown",
+        "precision: the share that is right; recall: the share of gold labels; those not predicted or unseen in train count as rejected",
+        f"by thresholds chosen {chosen}",
+        f"expected: {by_scores}" if content["calibrated"] else "no expected values: the scores are not probabilities",
+        f"{describe_gold(gold, CONVENTIONS[CONVENTION])}; {figures['gold_labels']} gold assignments, {figures['gold_labels_unseen']} of "
+        "labels unseen in train; pooled over documents (micro)",
+        resamples if content["replicates"] else f"no intervals (--bootstrap 0); seed {seed}",
+    ]
+    return Table(title=f"Decisions on {split}: {content['target']}", columns=columns, rows=rows, notes=notes)
+
+
+def _describe_missed(targets: Targets, figures: Mapping[str, Any], level: str) -> list[str]:
+    """The targets that are not reached on this split, and what is reached."""
+    assign, review = figures[ASSIGN], figures[REVIEW]
+    shown = {"value": (assign["recall"]["value"] or 0.0) + (review["recall"]["value"] or 0.0), "high": None}  # intervals do not add up
+    missed = []
+    for target, bound in ((targets.assign, assign.get(targets.assign.measure)), (targets.review, shown)):
+        if target is None or target.least is None or bound is None:
+            continue
+        if bound["value"] is None:
+            missed.append(f"NOT REACHED: {target}; no label is assigned")
+        elif bound["value"] < target.least:
+            inside = bound["high"] is not None and bound["high"] >= target.least
+            within = f"; {100 * target.least:g}% is still inside the {level} interval" if inside else ""
+            missed.append(f"NOT REACHED: {target}; measured {100 * bound['value']:.1f}%{within}")
+    return missed
+
+
+def _percent(share: float | None) -> str:
+    return "none" if share is None else f"{100 * share:.0f}%"
 
 
 def _round(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.3g}")
-
-
-def _count_unseen(gold: Gold) -> int:
-    return int(gold.matrix[:, np.flatnonzero(gold.train_counts == 0)].nnz)

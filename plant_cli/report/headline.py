@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from plant_cli.api.context import Cell, Column, Table
-from plant_cli.evaluation.measures import SHOWN
+from plant_cli.evaluation.metric_tables import SHOWN
 from plant_cli.evaluation.results import DEFAULT_METRICS, Bound
 from plant_cli.report.drawing import Drawing, plot_bounds
 from plant_cli.report.evaluated import Evaluated, Tests

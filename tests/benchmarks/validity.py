@@ -25,10 +25,10 @@ from scipy import stats
 from scipy.sparse import csr_array
 
 from plant_cli.api import Metric, MetricInput
-from plant_cli.evaluation.comparison import ALPHA, Comparison, compare
+from plant_cli.evaluation.comparison import ALPHA, Difference, compare
 from plant_cli.evaluation.counters import Floats, ScoreTable, compute_families, compute_value
+from plant_cli.evaluation.measurement import Measurement, join_metrics
 from plant_cli.evaluation.measures import evaluate, measure_bins
-from plant_cli.evaluation.seeds import Measurement, join_metrics
 
 FAMILIES = [(spec, spec.options()) for spec in plant_metrics.plant_register_metrics()]
 K, THRESHOLD = 12, 0.5
@@ -79,7 +79,7 @@ def measure(data: MetricInput) -> list[Metric]:
     return [*compute_families(FAMILIES, data), *(m for b in measure_bins(data) for m in b.metrics)]
 
 
-def compare_both(both: tuple[MetricInput, MetricInput], resamples: int, swaps: int, generator: np.random.Generator) -> list[Comparison]:
+def compare_both(both: tuple[MetricInput, MetricInput], resamples: int, swaps: int, generator: np.random.Generator) -> list[Difference]:
     """The two systems of a test set compared as `plant significance` does it, on every metric."""
     systems = [(name, [Measurement(metrics=measure(data), data=data)]) for name, data in zip("ab", both, strict=True)]
     metrics = [(name, found[0].metrics) for name, found in systems]
@@ -87,24 +87,24 @@ def compare_both(both: tuple[MetricInput, MetricInput], resamples: int, swaps: i
     return compare(metrics, replicates=resamples, permutations=swaps, level=0.95, generator=generator, joined=joined)
 
 
-def compare_pairs(world: World, pairs: int, resamples: int, seed: int, swaps: int = 999) -> Iterator[list[Comparison]]:
+def compare_pairs(world: World, pairs: int, resamples: int, seed: int, swaps: int = 999) -> Iterator[list[Difference]]:
     """The comparison of both systems on each of `pairs` test sets."""
     for number in range(pairs):
         generator = np.random.default_rng([seed, number])
         yield compare_both(world.draw(generator), resamples, swaps, generator)
 
 
-def count_false(found: Sequence[Sequence[Comparison]]) -> dict[str, Any]:
+def count_false(found: Sequence[Sequence[Difference]]) -> dict[str, Any]:
     """How often a difference that is not there was called significant, by metric, and with any metric."""
     raw: dict[str, list[bool]] = {}
     marked: dict[str, list[bool]] = {}
     published: dict[str, list[bool]] = {}
     for comparisons in found:
         for c in comparisons:
-            raw.setdefault(c.metric, []).append(c.p < ALPHA)
-            marked.setdefault(c.metric, []).append(_is_marked(c.print_text(c.p_holm)))
-            published.setdefault(c.metric, []).append(_is_marked(c.print_published()))
-    family = [any(_is_marked(c.print_text(c.p_holm)) for c in comparisons) for comparisons in found]
+            raw.setdefault(c["metric"], []).append(c["p"] < ALPHA)
+            marked.setdefault(c["metric"], []).append(_is_marked(c["text"]))
+            published.setdefault(c["metric"], []).append(_is_marked(c["text_paper"]))
+    family = [any(_is_marked(c["text"]) for c in comparisons) for comparisons in found]
     return {
         "metrics": {
             name: {"raw": _share(raw[name]), "marked": float(np.mean(marked[name])), "published": float(np.mean(published[name]))}

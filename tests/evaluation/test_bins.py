@@ -18,7 +18,7 @@ def bins(gold, save, good):
 
 def test_labels_fall_into_bins_by_training_documents(bins):
     assert list(bins) == ["0", "1-5", "6-10", ">500"]
-    assert [(b.labels, b.present, b.assignments) for b in bins.values()] == [(2, 2, 2), (2, 2, 2), (1, 1, 2), (1, 0, 0)]
+    assert [tuple(b.counts.values())[:3] for b in bins.values()] == [(2, 2, 2), (2, 2, 2), (1, 1, 2), (1, 0, 0)]
 
 
 def test_recall_is_pooled_over_assignments(bins):
@@ -35,13 +35,13 @@ def test_recall_is_pooled_over_assignments(bins):
 def test_labels_that_were_never_assigned_are_counted(gold, save, good, threshold, never):
     """With the lower threshold `d` is assigned, though it is never right."""
     data = build_input(read_predictions(save(good), gold), gold, threshold, CONVENTIONS["plant"])
-    assert [b.never_assigned for b in measure_bins(data)] == never
+    assert [b.counts["never_assigned"] for b in measure_bins(data)] == never
 
 
 def test_bins_add_up_to_the_pooled_recall(make_random):
     data = make_random(3)
     bins = measure_bins(data)
-    assert sum(b.assignments for b in bins) == data.gold.nnz
+    assert sum(b.counts["assignments"] for b in bins) == data.gold.nnz
     found = sum(m.contributions[:, 0].sum() for b in bins for m in b.metrics if m.name.startswith("R@10["))
     gold = data.gold.toarray()
     assert found == sum(gold[row, label] for row, labels in enumerate(data.top) for label in labels)

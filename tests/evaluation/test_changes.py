@@ -4,7 +4,7 @@ import pytest
 
 from plant_cli.evaluation.aligned import build_input, read_predictions
 from plant_cli.evaluation.conventions import CONVENTIONS
-from plant_cli.evaluation.measurement import find_changes
+from plant_cli.evaluation.label_changes import find_changes
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Decisions by thresholds with a target, by hand and against a plain count; as tables and JSON."""
 
 import json
-from dataclasses import replace
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -9,18 +9,16 @@ import pytest
 from plant_cli.api import DataError
 from plant_cli.evaluation.aligned import read_predictions
 from plant_cli.evaluation.gold import read_gold
-from plant_cli.evaluation.results import Bound
 from plant_cli.evaluation.targets import parse_targets
 from plant_cli.evaluation.threshold_tuning import (
-    ThresholdConditions,
     are_probabilities,
-    as_json,
     choose_thresholds,
     decide,
     decide_left_out,
     find_decisions,
-    make_tables,
+    make_decision_tables,
     measure_decisions,
+    record_decisions,
     refuse_unreachable,
 )
 
@@ -41,13 +39,13 @@ def test_bands_by_hand(gold, scored):
     decision = decide(scored, gold, parse_targets(["precision=0.75"]), 0.15)
     assert (decision.names, np.unique(decision.assign).tolist()) == (("≥1",), [pytest.approx(0.65)])
     found = measure_decisions(find_decisions(scored, decision), scored, gold, **NOTHING)
-    assign, review, reject = (found.decisions[name] for name in ("assign", "review", "reject"))
-    assert (assign.labels.value, assign.precision.value, assign.recall.value) == (4 / 5, 1.0, 4 / 6)
-    assert (review.labels.value, review.precision.value, review.recall.value) == (3 / 5, 0.0, 0.0)
-    assert (reject.labels.value, reject.precision.value, reject.recall.value) == (1 / 5, 0.0, 2 / 6)
-    assert (found.automatic.value, found.untouched.value) == (4 / 7, 2 / 5)
-    assert assign.expected_precision == pytest.approx((0.9 + 0.8 + 0.7 + 0.9) / 4)
-    assert review.expected_recall == pytest.approx((0.2 + 0.3 + 0.6) / 4.5)
+    shown = {
+        name: [found[name][figure]["value"] for figure in ("labels", "precision", "recall")] for name in ("assign", "review", "reject")
+    }
+    assert shown == {"assign": [4 / 5, 1.0, 4 / 6], "review": [3 / 5, 0.0, 0.0], "reject": [1 / 5, 0.0, 2 / 6]}
+    assert (found["automatic"]["value"], found["documents_without_review"]["value"]) == (4 / 7, 2 / 5)
+    assert found["assign"]["expected_precision"] == pytest.approx((0.9 + 0.8 + 0.7 + 0.9) / 4)
+    assert found["review"]["expected_recall"] == pytest.approx((0.2 + 0.3 + 0.6) / 4.5)
 
 
 def test_a_recall_says_what_is_reviewed(gold, save, good):
@@ -69,17 +67,17 @@ def test_what_is_never_listed_or_unknown_is_neither_assigned_nor_reviewed(gold, 
 def test_a_few_right_ones_are_no_certainty(gold, scored):
     decision = decide(scored, gold, parse_targets(["precision=0.75"]), 0.15)
     found = measure_decisions(find_decisions(scored, decision), scored, gold, replicates=50, level=0.95, seed=0)
-    precision = found.decisions["assign"].precision  # three documents, all right: Wilson's interval of 3 of 3
-    assert (precision.value, precision.low, precision.high) == (1.0, pytest.approx(0.4385, abs=1e-4), 1.0)
+    # three documents, all right: Wilson's interval of 3 of 3
+    assert found["assign"]["precision"] == {"value": 1.0, "low": pytest.approx(0.4385, abs=1e-4), "high": 1.0}
 
 
 def test_intervals_hold_the_value_and_loads_are_not_cut_at_one(gold, scored):
     decision = decide(scored, gold, parse_targets(["recall=1"]), 0.0)
     found = measure_decisions(find_decisions(scored, decision), scored, gold, replicates=200, level=0.95, seed=0)
-    for band in found.decisions.values():
-        for figure in (band.labels, band.precision, band.recall):
-            assert figure.value is None or figure.low <= figure.value <= figure.high
-    assert max(band.labels.high for band in found.decisions.values()) > 1
+    bands = [found[name] for name in ("assign", "review", "reject")]
+    for figure in (band[name] for band in bands for name in ("labels", "precision", "recall")):
+        assert figure["value"] is None or figure["low"] <= figure["value"] <= figure["high"]
+    assert max(band["labels"]["high"] for band in bands) > 1
 
 
 def test_a_document_is_decided_without_itself(gold, scored):
@@ -137,8 +135,8 @@ def test_scores_that_are_no_probabilities_promise_nothing(gold, save, good):
     scored = read(gold, save, {**good, "1": {"a": 3.5, "c": -1.0}})
     assert not are_probabilities(scored)
     found = measure_decisions(find_decisions(scored, decide(scored, gold, parse_targets(["f1"]), None)), scored, gold, **NOTHING)
-    assert found.decisions["assign"].expected_precision is None
-    assert found.decisions["review"].labels.value == 0
+    assert found["assign"]["expected_precision"] is None
+    assert found["review"]["labels"]["value"] == 0
     assert not are_probabilities(read(gold, save, {key: {} for key in good}))
 
 
@@ -146,13 +144,13 @@ def test_scores_that_are_no_probabilities_promise_nothing(gold, save, good):
 def given(gold, save, good):
     scored = read_predictions(save(good), gold)
     decision = decide(scored, gold, parse_targets(["precision=0.75"]), 0.15)
-    outcome = measure_decisions(find_decisions(scored, decision), scored, gold, replicates=50, level=0.9, seed=3)
-    circumstances = ThresholdConditions(system="finetune", target="precision=0.75", calibrated=True, replicates=50, level=0.9, seed=3)
-    return {"validation": outcome, "test": outcome}, {"validation": gold, "test": gold}, decision, circumstances
+    decided = (find_decisions(scored, decision), scored, gold)
+    conditions = {"system": "finetune", "target": "precision=0.75", "calibrated": True, "replicates": 50, "level": 0.9, "seed": 3}
+    return record_decisions({"validation": decided, "test": decided}, decision, conditions), {"validation": gold, "test": gold}
 
 
 def test_the_table_says_what_a_person_asks(given):
-    validation, test, cuts = make_tables(*given)
+    validation, test, cuts = make_decision_tables(*given)
     assert [row[:2] for row in validation.rows] == [["assign", 0.8], ["review", 0.6], ["reject", 0.2]]
     assert validation.rows[0][3:6] == test.rows[0][3:6] == [1.0, pytest.approx(0.5258, abs=1e-4), 1.0]  # Wilson, 3 of 3
     assert "57% of the labels shown are assigned without a person; 0.6 labels of a document" in validation.notes[0]
@@ -165,7 +163,7 @@ def test_the_table_says_what_a_person_asks(given):
 
 
 def test_json_holds_all_figures(given):
-    content = json.loads(json.dumps(as_json(*given), allow_nan=False))
+    content = json.loads(json.dumps(given[0], allow_nan=False))
     assert content["splits"]["test"]["assign"]["precision"] == {"value": 1.0, "low": pytest.approx(0.5258, abs=1e-4), "high": 1.0}
     assert content["splits"]["validation"]["review"]["labels"]["value"] == 0.6
     assert content["thresholds"][0] == {
@@ -199,10 +197,12 @@ def test_nothing_assigned_reaches_no_precision(given):
 
 
 def _missed(given, target, precision):
-    outcomes, golds, decision, circumstances = given
-    bands = dict(outcomes["validation"].decisions)
-    bands["assign"] = replace(bands["assign"], precision=Bound(value=precision, low=0.5, high=0.92), recall=Bound(value=0.4))
-    bands["review"] = replace(bands["review"], recall=Bound(value=0.35))
-    outcomes = {"validation": replace(outcomes["validation"], decisions=bands)}
-    tables = make_tables(outcomes, golds, decision, replace(circumstances, target=target))
+    content, golds = deepcopy(given[0]), given[1]
+    validation = content["splits"]["validation"]
+    validation["assign"] |= {
+        "precision": {"value": precision, "low": 0.5, "high": 0.92},
+        "recall": {"value": 0.4, "low": None, "high": None},
+    }
+    validation["review"]["recall"]["value"] = 0.35
+    tables = make_decision_tables({**content, "target": target}, golds)
     return [note for note in tables[0].notes if note.startswith("NOT REACHED")]

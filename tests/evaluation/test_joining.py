@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from plant_cli.evaluation.counters import ScoreTable, compute_families, compute_value
-from plant_cli.evaluation.seeds import JoinedScores, Measurement, join, join_metrics, keep_shared
+from plant_cli.evaluation.measurement import JoinedScores, Measurement, join, join_metrics, keep_shared
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@
 import pytest
 
 from plant_cli.api import SilentReporter, UsageError
+from plant_cli.evaluation.comparison import compare_systems
 from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.counters import compute_value
-from plant_cli.evaluation.measurement import Measure, compare_systems, measure_system
-from plant_cli.evaluation.seeds import keep_shared
+from plant_cli.evaluation.measurement import Measure, keep_shared, measure_system
 from plant_cli.evaluation.systems import file_system
 
 
@@ -37,4 +37,4 @@ def test_equal_seeds_compare_equally(gold, save, good, bad, measure, families):
     options = {"replicates": 50, "permutations": 99, "level": 0.95, "seed": 3, "reporter": SilentReporter()}
     [first], [second] = (compare_systems(systems, families, **options) for _ in range(2))
     assert first == second
-    assert first.difference == pytest.approx(0.75)
+    assert first["difference"] == pytest.approx(0.75)

@@ -8,12 +8,14 @@ import numpy as np
 import polars as pl
 from scipy.sparse import csr_array
 
-from plant_cli.api import Choice, MetricSpec, SilentReporter
+from plant_cli.api import Choice, MetricInput, MetricSpec, SilentReporter
 from plant_cli.evaluation.aligned import UNNUMBERED
 from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.foreign import Numbering
 from plant_cli.evaluation.gold import Gold
-from plant_cli.evaluation.measures import make_parts_table, measure_parts, parts_as_json
+from plant_cli.evaluation.measures import Conditions, Evaluation, measure_parts
+from plant_cli.evaluation.metric_tables import make_metric_tables
+from plant_cli.evaluation.systems import file_system
 from plant_cli.registry import installed
 
 GOLD = Gold(
@@ -40,15 +42,27 @@ def test_parts_are_measured_by_name(tmp_path: Path) -> None:
     write(tmp_path / "parts" / "words.parquet", ["x", "y", "x", "y"])
     write(tmp_path / "parts" / "titles.parquet", ["x", "x", "x", "x"])
     families = [installed().resolve(MetricSpec, Choice(name=spec.name)) for spec in installed().specs(MetricSpec)]
-    given = {"known": ["P@1", "PSP@5", "R@50"], "replicates": 50, "level": 0.9, "seed": 1, "reporter": SilentReporter()}
-    parts = measure_parts(tmp_path, GOLD, CONVENTIONS["plant"], families, UNNUMBERED, **given)  # type: ignore[arg-type]
+    conditions = Conditions(
+        convention=CONVENTIONS["plant"],
+        gold=GOLD,
+        data=MetricInput(
+            top=np.zeros((4, 0)), scores=np.zeros((4, 0)), gold=GOLD.matrix, train_counts=GOLD.train_counts, train_documents=6
+        ),
+        system=file_system(tmp_path / "p"),
+        unknown=0,
+        replicates=50,
+        level=0.9,
+        seed=1,
+    )
+    given = (families, UNNUMBERED, ["P@1", "PSP@5", "R@50"], SilentReporter())
+    parts = measure_parts(tmp_path, conditions, *given)
     assert {name: scores["P@1"].value for name, scores in parts.items()} == {"titles": 0.5, "words": 1.0}
     assert parts["titles"]["P@1"].low < 0.5 < parts["titles"]["P@1"].high  # type: ignore[operator]
-    table = make_parts_table(parts, parts["words"], "of two documents")
+    [table] = make_metric_tables(Evaluation(scores={}, overall=[]), conditions, parts=parts)
     assert [row[0] for row in table.rows] == ["titles", "words", "all together"]
-    assert table.notes[-1] == "of two documents"
-    assert parts_as_json(parts)["words"]["P@1"]["value"] == 1.0
+    assert table.notes[-1].endswith("convention plant; 90% intervals from 50 resamples of the documents, seed 1")
+    assert table.rows[1][1] == parts["words"]["P@1"].bounds["value"] == 1.0
     removed = Numbering(labels=("x", "y"), removed=frozenset({(0, 0), (2, 0)}))  # the right ones of "titles"
-    left = measure_parts(tmp_path, GOLD, CONVENTIONS["plant"], families, removed, **given)  # type: ignore[arg-type]
+    left = measure_parts(tmp_path, conditions, families, removed, *given[2:])
     assert {name: scores["P@1"].value for name, scores in left.items()} == {"titles": 0.0, "words": 0.5}
-    assert measure_parts(tmp_path / "parts", GOLD, CONVENTIONS["plant"], families, UNNUMBERED, **given) == {}  # type: ignore[arg-type]
+    assert measure_parts(tmp_path / "parts", conditions, *given) == {}

@@ -8,9 +8,9 @@ import pytest
 
 from plant_cli.evaluation.aligned import build_input, read_predictions
 from plant_cli.evaluation.conventions import CONVENTIONS
-from plant_cli.evaluation.measures import evaluate
+from plant_cli.evaluation.measures import Conditions, evaluate
+from plant_cli.evaluation.metric_tables import make_metric_tables, record_intervals, record_metrics
 from plant_cli.evaluation.systems import System
-from plant_cli.evaluation.tables import Conditions, as_json, intervals_as_json, make_tables
 
 CUT = {"documents_cut": 0.25, "tokens_dropped": 0.1}
 
@@ -36,7 +36,7 @@ def measure(gold, save, good, families):
 
 
 def test_metrics_json_has_the_agreed_shape(measure):
-    content = as_json(*measure())
+    content = record_metrics(*measure())
     assert (content["convention"], content["documents"], content["documents_without_gold"]) == ("plant", 4, 1)
     p1 = content["metrics"]["P@1"]
     assert p1["value"] == pytest.approx(3 / 4)
@@ -51,27 +51,27 @@ def test_metrics_json_has_the_agreed_shape(measure):
 def test_options_of_metrics_are_in_the_report_where_some_were_given(measure):
     evaluation, conditions = measure()
     given = replace(conditions, metric_options={"propensity": {"a": 0.5, "b": 0.4}})
-    assert "metric_options" not in as_json(evaluation, conditions)
-    assert as_json(evaluation, given)["metric_options"] == {"propensity": {"a": 0.5, "b": 0.4}}
-    assert "options of propensity: a 0.5, b 0.4" in make_tables(evaluation, given)[0].notes
+    assert "metric_options" not in record_metrics(evaluation, conditions)
+    assert record_metrics(evaluation, given)["metric_options"] == {"propensity": {"a": 0.5, "b": 0.4}}
+    assert "options of propensity: a 0.5, b 0.4" in make_metric_tables(evaluation, given)[0].notes
 
 
 def test_without_resamples_there_are_no_intervals(measure):
     evaluation, conditions = measure(replicates=0)
-    assert as_json(evaluation, conditions)["metrics"]["P@1"] == {"value": 0.75, "low": None, "high": None}
-    assert intervals_as_json(evaluation, conditions)["intervals"] == {}
+    assert record_metrics(evaluation, conditions)["metrics"]["P@1"] == {"value": 0.75, "low": None, "high": None}
+    assert record_intervals(evaluation, conditions)["intervals"] == {}
 
 
 def test_only_the_wanted_metrics(measure):
     evaluation, conditions = measure(wanted=["P@2", "R@10[1-5]"])
     assert list(evaluation.scores) == ["P@2", "R@10[1-5]"]
-    metrics, bins = make_tables(evaluation, conditions)
+    metrics, bins = make_metric_tables(evaluation, conditions)
     assert [row[0] for row in metrics.rows] == ["P@2"]
     assert [c.name for c in bins.columns][5:] == ["R@10", "R@10 low", "R@10 high"]
 
 
 def test_tables_say_under_what_conditions(measure):
-    metrics, bins = make_tables(*measure())
+    metrics, bins = make_metric_tables(*measure())
     notes = " ".join(metrics.notes)
     for part in (
         "convention plant",

@@ -69,9 +69,9 @@ def test_progress_is_told_and_undefined_is_none() -> None:
 
 def test_no_interval_leaves_the_scale_of_its_metric() -> None:
     """The few labels here are absent from many resamples, which moves averages over labels far."""
-    scores = run(replicates=200).scores.values()
-    assert all(0.0 <= s.low <= s.high <= 1.0 for s in scores if s.low is not None and s.high is not None)
-    assert any(s.high == 1.0 for s in scores if "macro" in s.name)
+    scores = run(replicates=200).scores
+    assert all(0.0 <= s.low <= s.high <= 1.0 for s in scores.values() if s.low is not None and s.high is not None)
+    assert any(s.high == 1.0 for name, s in scores.items() if "macro" in name)
 
 
 def test_the_standard_error_is_the_deviation_of_the_resamples() -> None:

@@ -7,8 +7,9 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import MetricValue
 from plant_cli.evaluation.bootstrap import averages_labels, randomise, resample
+from plant_cli.evaluation.comparison import compare_seeds, make_seed_tables, summarise_seeds
 from plant_cli.evaluation.counters import average_present_f1, compute_value, mean_of_documents, ratio_of_sums
-from plant_cli.evaluation.seeds import average, compare_seeds, make_difference_table, make_spread_table, summarise
+from plant_cli.evaluation.measurement import Measurement, average
 
 DOCUMENTS, LABELS = 12, 3
 
@@ -49,26 +50,25 @@ def test_means_over_documents_are_those_of_averaged_documents():
 
 
 def constant(*values):
-    return [[mean_of_documents("P@1", np.full(4, value))] for value in values]
+    return [Measurement(metrics=[mean_of_documents("P@1", np.full(4, value))], data=None) for value in values]
 
 
 def test_spreads_and_differences_by_hand():
-    spreads = summarise([("a", constant(0.2, 0.4, 0.6)), ("b", constant(0.1, 0.4, 0.4))])
-    assert [(s.system, s.lowest, s.highest) for s in spreads] == [("a", 0.2, 0.6), ("b", 0.1, 0.4)]
-    assert [s.mean for s in spreads] == pytest.approx([0.4, 0.3])
-    assert [s.spread for s in spreads] == pytest.approx([0.2, 0.03**0.5])
+    spreads = summarise_seeds([("a", constant(0.2, 0.4, 0.6)), ("b", constant(0.1, 0.4, 0.4))])
+    assert [(s["system"], s["lowest"], s["highest"]) for s in spreads] == [("a", 0.2, 0.6), ("b", 0.1, 0.4)]
+    assert [s["mean"] for s in spreads] == pytest.approx([0.4, 0.3])
+    assert [s["spread"] for s in spreads] == pytest.approx([0.2, 0.03**0.5])
     (difference,) = compare_seeds(spreads, 0.95)
     expected = stats.ttest_1samp([0.1, 0.0, 0.2], 0).confidence_interval(0.95)
-    assert difference.differences == pytest.approx([0.1, 0.0, 0.2])
-    assert (difference.low, difference.high) == pytest.approx((expected.low, expected.high))
-    table = make_difference_table([difference], 0.95, "of three documents")
-    assert table.rows[0][-1] == "2 of 3"
+    assert difference["differences"] == pytest.approx([0.1, 0.0, 0.2])
+    assert (difference["low"], difference["high"]) == pytest.approx((expected.low, expected.high))
+    shown, table = make_seed_tables(spreads, [difference], {"a": "a", "b": "short"}, [4, 5, 6], 0.95, "of three documents")
+    assert (table.title, table.rows[0][-1]) == ("a against short, seed by seed", "2 of 3")
     assert "95% t interval of the mean difference over 3 seeds (2 degrees of freedom)" in table.notes[0]
-    shown = make_spread_table(spreads, [4, 5, 6], "of three documents")
     assert "4, 5, 6" in shown.notes[0]
     assert all(len(row) == len(shown.columns) for row in shown.rows)
 
 
 def test_metrics_that_nothing_defines_have_no_spread():
-    nothing = ratio_of_sums("R@10[0]", np.zeros(4), np.zeros(4))
-    assert summarise([("a", [[nothing], [nothing]])]) == []
+    nothing = Measurement(metrics=[ratio_of_sums("R@10[0]", np.zeros(4), np.zeros(4))], data=None)
+    assert summarise_seeds([("a", [nothing, nothing])]) == []

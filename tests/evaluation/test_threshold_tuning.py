@@ -9,7 +9,7 @@ from sklearn.metrics import f1_score
 
 from plant_cli.api import DataError, UsageError
 from plant_cli.evaluation.targets import Target, Targets, parse_targets
-from plant_cli.evaluation.threshold_tuning import NEVER, RULES, choose_thresholds, group_labels, tune_per_label, tune_threshold
+from plant_cli.evaluation.threshold_tuning import NEVER, choose_thresholds, group_labels, rate_cuts, tune_per_label, tune_threshold
 
 
 def _case(seed, documents=12, labels=7, k=4, levels=9):
@@ -195,10 +195,11 @@ def test_few_right_ones_prove_little():
 def test_a_share_that_is_reached_on_paper_is_reached(least):
     """0.55 · 100 is 55.00000000000001."""
     hundred, wanted = np.arange(1.0, 101.0), round(100 * least)
-    assert RULES["recall"](hundred, hundred, 100.0, least) == (wanted - 1, True)
-    assert RULES["recall"](hundred[:wanted], hundred[:wanted], 100.0, least) == (wanted - 1, True)
-    assert RULES["precision"](np.array([wanted]), np.array([99.0]), 100.0, least) == (0, True)
-    assert RULES["precision"](np.array([wanted - 1]), np.array([99.0]), 100.0, least) == (-1, False)
+    for right in (hundred, hundred[:wanted]):
+        quality, reached = rate_cuts("recall", right, right, 100.0, least)
+        assert np.argmax(quality) == np.argmax(reached) == wanted - 1
+    _, reached = rate_cuts("precision", np.array([wanted, wanted - 1.0]), np.full(2, 99.0), 100.0, least)
+    assert reached.tolist() == [True, False]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -1,58 +1,33 @@
-"""The tables of an evaluation."""
+"""An evaluation as metrics.json, intervals.json and tables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from plant_cli.api.context import Cell, Column, Table
-from plant_cli.api.metrics import MetricInput
-from plant_cli.evaluation.conventions import Convention
-from plant_cli.evaluation.gold import Gold, describe_gold
-from plant_cli.evaluation.measures import Evaluation, Score
-from plant_cli.evaluation.systems import CUT, EVIDENCE_CUT, System
+from plant_cli.evaluation.gold import describe_gold
+from plant_cli.evaluation.measures import Conditions, Evaluation, Score
+from plant_cli.evaluation.systems import CUT, EVIDENCE_CUT
 from plant_cli.network.cuts import CutEvidence
+from plant_cli.scoring.predictions import WHOLE
+
+SHOWN = ("P@1", "P@5", "PSP@5", "R@10[1-5]")  # of each part of a model
+IN_BINS = ("R@10", "R@50", "macro-F1-present")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Conditions:
-    """Under what conditions a system was evaluated.
-
-    Args:
-        unknown: predicted labels that the corpus has nowhere.
-        replicates: resamples behind the intervals, 0 for none.
-        level: their coverage.
-        seed: of the resamples.
-        metric_options: options of metric families that are not as usual, by family.
-        removed: pairs of document and label that were to be taken out of the predictions.
-    """
-
-    convention: Convention
-    gold: Gold
-    data: MetricInput
-    system: System
-    unknown: int
-    replicates: int
-    level: float
-    seed: int
-    metric_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    removed: int = 0
-
-
-def as_json(evaluation: Evaluation, conditions: Conditions) -> dict[str, Any]:
+def record_metrics(evaluation: Evaluation, conditions: Conditions) -> dict[str, Any]:
     """The content of metrics.json: fractions from 0 to 1."""
-    data, gold, cut = conditions.data, conditions.gold, conditions.system.cut
-    scores = evaluation.scores
+    gold, cut, scores = conditions.gold, conditions.system.cut, evaluation.scores
     in_bins = {m.name for b in evaluation.bins for m in b.metrics}
     return {
         "convention": conditions.convention.name,
         "assumptions": list(conditions.convention.assumptions),
         "system": conditions.system.name,
         "split": gold.split,
-        "documents": len(data.top),
+        "documents": len(conditions.data.top),
         "documents_without_gold": int((gold.sizes == 0).sum()),
         **{name: cut.get(name) for name in CUT},
         **({EVIDENCE_CUT: cut[EVIDENCE_CUT]} if EVIDENCE_CUT in cut else {}),
@@ -65,23 +40,17 @@ def as_json(evaluation: Evaluation, conditions: Conditions) -> dict[str, Any]:
         "labels_never": evaluation.labels_never,
         "seed": conditions.seed,
         "level": conditions.level,
-        "metrics": {name: _bounds(score) for name, score in scores.items() if name not in in_bins},
+        "metrics": {name: score.bounds for name, score in scores.items() if name not in in_bins},
         "not_available": {name: str(missing) for name, missing in evaluation.missing.items()},
         "remarks": list(evaluation.remarks),
         "bins": {
-            b.name: {
-                "labels": b.labels,
-                "present": b.present,
-                "assignments": b.assignments,
-                "never_assigned": b.never_assigned,
-                **{m.name.removesuffix(f"[{b.name}]"): _bounds(scores[m.name]) for m in b.metrics if m.name in scores},
-            }
+            b.name: {**b.counts, **{m.name.removesuffix(f"[{b.name}]"): scores[m.name].bounds for m in b.metrics if m.name in scores}}
             for b in evaluation.bins
         },
     }
 
 
-def intervals_as_json(evaluation: Evaluation, conditions: Conditions) -> dict[str, Any]:
+def record_intervals(evaluation: Evaluation, conditions: Conditions) -> dict[str, Any]:
     """The content of intervals.json: how the intervals were made, and the spread of the resamples."""
     return {
         "method": "percentiles over documents drawn with replacement; averages over labels moved back by the resamples' bias",
@@ -89,37 +58,53 @@ def intervals_as_json(evaluation: Evaluation, conditions: Conditions) -> dict[st
         "replicates": conditions.replicates,
         "seed": conditions.seed,
         "intervals": {
-            s.name: {"low": s.low, "high": s.high, "standard_error": s.spread} for s in evaluation.scores.values() if s.low is not None
+            name: {"low": s.low, "high": s.high, "standard_error": s.spread} for name, s in evaluation.scores.items() if s.low is not None
         },
     }
 
 
-def _bounds(score: Score) -> dict[str, float | None]:
-    return {"value": score.value, "low": score.low, "high": score.high}
-
-
-def make_tables(evaluation: Evaluation, conditions: Conditions, remarks: Sequence[str] = ()) -> list[Table]:
-    """The metrics, and the bins of training frequency when any metric of them was chosen.
+def make_metric_tables(
+    evaluation: Evaluation, conditions: Conditions, remarks: Sequence[str] = (), parts: Mapping[str, Mapping[str, Score]] | None = None
+) -> list[Table]:
+    """The metrics, the bins of training frequency when any metric of them was chosen, and the parts of the model where they were measured.
 
     Args:
-        evaluation: what was computed.
-        conditions: under what conditions.
         remarks: further notes under the metrics.
     """
+    scores, summary = evaluation.scores, describe_conditions(conditions)
     in_bins = {m.name for b in evaluation.bins for m in b.metrics}
-    overall = [s for s in evaluation.scores.values() if s.name not in in_bins]
-    columns = [Column(name="metric"), *(Column(name=name, kind="points") for name in ("value", "low", "high"))]
+    overall: list[list[Cell]] = [[name, s.value, s.low, s.high] for name, s in scores.items() if name not in in_bins]
     tables = []
     if overall:
-        rows = [[s.name, s.value, s.low, s.high] for s in overall]
-        tables.append(
-            Table(
-                title=f"Metrics on {conditions.gold.split}", columns=columns, rows=rows, notes=[*_notes(evaluation, conditions), *remarks]
-            )
-        )
-    if in_bins & set(evaluation.scores):
-        tables.append(_bin_table(evaluation, describe_conditions(conditions)))
+        columns = [Column(name="metric"), *(Column(name=name, kind="points") for name in ("value", "low", "high"))]
+        notes = [*_notes(evaluation, conditions), *remarks]
+        tables.append(Table(title=f"Metrics on {conditions.gold.split}", columns=columns, rows=overall, notes=notes))
+    if in_bins & set(scores):
+        kinds = [kind for kind in IN_BINS if any(f"{kind}[{b.name}]" in scores for b in evaluation.bins)]
+        counts = [Column(name=name, kind="count") for name in ("labels", "present", "assignments", "never assigned")]
+        columns = [Column(name="training documents"), *counts, *_bounded_columns(kinds)]
+        rows = [
+            [b.name, *b.counts.values(), *_bounded_cells({kind: scores.get(f"{kind}[{b.name}]") for kind in kinds})]
+            for b in evaluation.bins
+        ]
+        notes = ["recall is pooled over the assignments of a bin; bin 0 holds labels that no training document has", summary]
+        tables.append(Table(title="By training documents of the label", columns=columns, rows=rows, notes=notes))
+    if parts:
+        rows = [[name, *_bounded_cells({kind: one.get(kind) for kind in SHOWN})] for name, one in {**parts, WHOLE: scores}.items()]
+        notes = [
+            "each part with weights of its own; compare them pairwise with `plant significance finetune FOLDER/parts/NAME.parquet`",
+            summary,
+        ]
+        tables.append(Table(title="Each part alone", columns=[Column(name="part"), *_bounded_columns(SHOWN)], rows=rows, notes=notes))
     return tables
+
+
+def _bounded_columns(names: Sequence[str]) -> list[Column]:
+    return [Column(name=f"{name}{bound}", kind="points") for name in names for bound in ("", " low", " high")]
+
+
+def _bounded_cells(scores: Mapping[str, Score | None]) -> list[Cell]:
+    return [value for score in scores.values() for value in (score.bounds.values() if score else (None, None, None))]
 
 
 def describe_conditions(conditions: Conditions) -> str:
@@ -129,31 +114,11 @@ def describe_conditions(conditions: Conditions) -> str:
     return f"{describe_gold(conditions.gold, conditions.convention)}; {drawn}seed {conditions.seed}"
 
 
-def _bin_table(evaluation: Evaluation, said: str) -> Table:
-    scores = evaluation.scores
-    kinds = [k for k in ("R@10", "R@50", "macro-F1-present") if any(f"{k}[{b.name}]" in scores for b in evaluation.bins)]
-    columns = [
-        Column(name="training documents"),
-        *(Column(name=n, kind="count") for n in ("labels", "present", "assignments", "never assigned")),
-    ]
-    columns += [Column(name=f"{kind}{part}", kind="points") for kind in kinds for part in ("", " low", " high")]
-    rows: list[list[Cell]] = []
-    for b in evaluation.bins:
-        row: list[Cell] = [b.name, b.labels, b.present, b.assignments, b.never_assigned]
-        for kind in kinds:
-            score = scores.get(f"{kind}[{b.name}]")
-            row += [score.value, score.low, score.high] if score else [None, None, None]
-        rows.append(row)
-    notes = ["recall is pooled over the assignments of a bin; bin 0 holds labels that no training document has", said]
-    return Table(title="By training documents of the label", columns=columns, rows=rows, notes=notes)
-
-
 def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
-    data, gold = conditions.data, conditions.gold
+    data, gold, never = conditions.data, conditions.gold, evaluation.labels_never
     without = int((gold.sizes == 0).sum())
     averaged = ", ".join(f"{name} over {count} labels" for name, count in evaluation.labels_averaged.items())
     outside = int(gold.matrix[:, np.flatnonzero(gold.train_counts == 0)].nnz)
-    never = evaluation.labels_never
     notes = [
         f"convention {conditions.convention.name}: {'; '.join(conditions.convention.assumptions)}",
         f"{len(data.top)} documents, {without} without gold; {gold.matrix.nnz} gold assignments, {outside} of labels unseen in train",
@@ -167,7 +132,10 @@ def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
         notes.append(f"{100 * conditions.level:g}% intervals from {drawn}")
     else:
         notes.append(f"no intervals (--bootstrap 0); seed {conditions.seed}")
-    notes += [f"options of {family}: {show_options(given)}" for family, given in conditions.metric_options.items()]
+    notes += [
+        f"options of {family}: {', '.join(f'{name} {value}' for name, value in given.items())}"
+        for family, given in conditions.metric_options.items()
+    ]
     cut = conditions.system.cut
     documents, tokens = (cut.get(name, 0.0) for name in CUT)
     if documents:
@@ -180,8 +148,3 @@ def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
     if conditions.unknown:
         notes.append(f"{conditions.unknown} predicted labels are unknown to the corpus: each keeps its rank and counts as wrong")
     return notes
-
-
-def show_options(options: Mapping[str, Any]) -> str:
-    """Options of a family of metrics in words: `a 0.5, b 0.4`."""
-    return ", ".join(f"{name} {value}" for name, value in options.items())
