@@ -11,7 +11,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -20,14 +19,14 @@ import pytest
 import yaml
 from scipy.sparse import csr_array
 
-from plant_cli.api import PlantError, Request, Result, SilentReporter, Spec, Split, hookimpl
+from plant_cli.api import PlantError, Request, Result, SilentReporter, Split
 from plant_cli.api.corpus import Dataset, SplitName
-from plant_cli.api.specs import kind_of
 from plant_cli.data.files import hash_file, read_json, write_json
 from plant_cli.data.labels import LabelTable
 from plant_cli.data.records import Facts, StageRecord
-from plant_cli.registry import Registry, installed
+from plant_cli.registry import installed
 from plant_cli.runs.runner import run_stage
+from plant_cli.testing.contexts import make_registry  # noqa: F401  # for tests
 
 SCHEMA = {"doc_id": pl.String, "text": pl.String, "labels": pl.List(pl.String)}
 
@@ -52,22 +51,6 @@ def write_documents(path: Path, *documents: tuple[str, str, Sequence[str]]) -> P
     path.parent.mkdir(parents=True, exist_ok=True)
     rows.write_ndjson(path) if path.suffix == ".jsonl" else rows.write_parquet(path)
     return path
-
-
-def make_registry(*parts: ModuleType | Spec, name: str = "garden") -> Registry:
-    """A registry of these modules of plugins, and of a plugin of that name with these specs."""
-    specs: dict[str, list[Spec]] = {}
-    registry, stranger = Registry(), ModuleType(name)
-    for part in parts:
-        if isinstance(part, Spec):
-            specs.setdefault(kind_of(type(part)).hook, []).append(part)
-        else:
-            registry.register(part, name=part.__name__)
-    for hook, listed in specs.items():
-        vars(stranger)[hook] = hookimpl(lambda listed=listed: listed, specname=hook)
-    if specs:
-        registry.register(stranger, name=name)
-    return registry
 
 
 def run_at(path: Path, name: str, *sets: str, tag: str | None = None, registry: Any = None, **request: Any) -> Result:

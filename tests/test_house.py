@@ -19,6 +19,7 @@ ROOMS = {path.parent.name for path in (ROOT / "plant_cli").glob("*/__init__.py")
 SEE_EVERYTHING = {"kit", "testing"}  # they may import every room, and no room imports them
 FORBIDDEN = {"utils", "util", "helpers", "helper", "common", "misc"}
 LONGEST_FILE, LONGEST_FUNCTION, DEEPEST = 700, 80, 3
+LOCAL_IMPORTS = 70  # the number may only shrink
 COMPOUND = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.Match)
 RETIRED = re.compile(
     r"\b(reckon\w*|heirs?|heed\w*|knobs?|valleys?|bearers?|ledgers?|shelf|shelves|furnish\w*|keeping[ _]books|survival"
@@ -91,6 +92,14 @@ def test_functions_are_short() -> None:
     functions = [(path, node) for path in SOURCES for node in ast.walk(parse(path)) if isinstance(node, ast.FunctionDef)]
     lengths = {f"{shown(path)}:{node.lineno} {node.name}": (node.end_lineno or 0) - node.lineno + 1 for path, node in functions}
     assert {place: lines for place, lines in lengths.items() if lines >= LONGEST_FUNCTION} == {}
+
+
+def test_imports_stand_at_the_top_of_modules() -> None:
+    """Functions import only what is heavy, optional or not always there: a spec that names its function loads it when it runs."""
+    functions = [(path, node) for path in SOURCES for node in ast.walk(parse(path)) if isinstance(node, ast.FunctionDef)]
+    imports = [(path, part) for path, node in functions for part in ast.walk(node) if isinstance(part, ast.Import | ast.ImportFrom)]
+    places = {f"{shown(path)}:{part.lineno}" for path, part in imports}
+    assert len(places) <= LOCAL_IMPORTS, "\n".join(sorted(places))
 
 
 def test_functions_nest_at_most_three_deep() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from plant_cli.api import BackboneSpec, ComponentError, MachineSection, ResourceError, TokenBatch
 from plant_cli.testing.checklist import check, default_options
@@ -55,24 +56,20 @@ def every_word_is_covered(spec: BackboneSpec) -> None:
 @check(BackboneSpec)
 def hidden_states_have_their_shape(spec: BackboneSpec) -> None:
     """Hidden states [B, T, H] and a boolean mask with as many true positions as there are tokens."""
-    import torch
-
-    backbone = _loaded(spec)
-    batch = backbone.tokenize(TEXTS)
-    with torch.no_grad():
-        hidden, mask = backbone.encode(batch)
-    lengths = [len(ids) for ids in batch.ids]
-    assert tuple(hidden.shape) == (len(TEXTS), max(lengths), backbone.hidden_size), f"hidden states have shape {tuple(hidden.shape)}"
+    hidden, mask = _encode(_loaded(spec), TEXTS)
+    assert tuple(hidden.shape) == (*mask.shape, _loaded(spec).hidden_size), f"hidden states have shape {tuple(hidden.shape)}"
     assert mask.dtype == torch.bool, f"the mask is {mask.dtype}"
-    assert mask.sum(1).tolist() == lengths, "the mask does not count the tokens"
-    assert bool(hidden[mask].isfinite().all()), "some hidden states are not finite"
+
+
+@check(BackboneSpec)
+def windows_are_joined(spec: BackboneSpec) -> None:
+    """A document longer than one window has hidden states for each of its tokens."""
+    _encode(_loaded(spec), ("fever and cough were noted again today " * 100, TEXTS[0]))
 
 
 @check(BackboneSpec)
 def documents_stand_alone(spec: BackboneSpec) -> None:
     """Neither padding nor the other documents of the batch, nor their order, change a document's hidden states."""
-    import torch
-
     backbone = _loaded(spec)
     batch = backbone.tokenize(TEXTS)
     with torch.no_grad():
@@ -99,19 +96,6 @@ def long_documents_are_not_cut_in_silence(spec: BackboneSpec) -> None:
 
 
 @check(BackboneSpec)
-def windows_are_joined(spec: BackboneSpec) -> None:
-    """A document longer than one window has hidden states for each of its tokens."""
-    import torch
-
-    backbone = _loaded(spec)
-    batch = backbone.tokenize(["fever and cough were noted again today " * 100, TEXTS[0]])
-    with torch.no_grad():
-        hidden, mask = backbone.encode(batch)
-    assert mask.sum(1).tolist() == [len(ids) for ids in batch.ids], "tokens without hidden states"
-    assert bool(hidden[mask].isfinite().all())
-
-
-@check(BackboneSpec)
 def groups_hold_every_trainable_parameter_once(spec: BackboneSpec) -> None:
     """Gradual unfreezing reaches every trainable parameter through exactly one group."""
     backbone = _loaded(spec)
@@ -124,8 +108,6 @@ def groups_hold_every_trainable_parameter_once(spec: BackboneSpec) -> None:
 @check(BackboneSpec)
 def restored_weights_give_the_same_states(spec: BackboneSpec) -> None:
     """`restore` brings back what fine-tuning changed and `save` wrote."""
-    import torch
-
     changed, fresh = _load(spec, seed=0), _load(spec, seed=0)
     with torch.no_grad():
         for group in changed.layer_groups():
@@ -134,7 +116,7 @@ def restored_weights_give_the_same_states(spec: BackboneSpec) -> None:
     with tempfile.TemporaryDirectory() as folder:
         changed.save(Path(folder))
         fresh.restore(Path(folder))
-    torch.testing.assert_close(_states(fresh, TEXTS), _states(changed, TEXTS), rtol=0, atol=0)
+    torch.testing.assert_close(_encode(fresh, TEXTS)[0], _encode(changed, TEXTS)[0], rtol=0, atol=0)
 
 
 @check(BackboneSpec)
@@ -151,8 +133,6 @@ def _loaded(spec: BackboneSpec) -> Any:
 
 
 def _load(spec: BackboneSpec, seed: int) -> Any:
-    import torch
-
     options = default_options(spec)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -164,10 +144,13 @@ def _load(spec: BackboneSpec, seed: int) -> Any:
     return backbone
 
 
-def _states(backbone: Any, texts: tuple[str, ...]) -> Any:
-    import torch
-
+def _encode(backbone: Any, texts: tuple[str, ...]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Hidden states and mask, which count the tokens and are finite."""
     batch: TokenBatch = backbone.tokenize(texts)
     with torch.no_grad():
         hidden, mask = backbone.encode(batch)
-    return hidden[mask]
+    lengths = [len(ids) for ids in batch.ids]
+    assert tuple(mask.shape) == (len(texts), max(lengths)), f"the mask has shape {tuple(mask.shape)}"
+    assert mask.sum(1).tolist() == lengths, "the mask does not count the tokens"
+    assert bool(hidden[mask].isfinite().all()), "some hidden states are not finite"
+    return hidden, mask

@@ -1,51 +1,89 @@
-"""The list of conformance checks by kind of component, and those of every component: a plain name, one sentence, options with help."""
+"""The list of conformance checks by kind of component, the cases of a plugin, and the checks of every component."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from plant_cli.api import Options, PluginError, Spec
+from plant_cli.api import Options, PluginError, Spec, near_names
 from plant_cli.api.functions import Named
-from plant_cli.api.specs import kind_of
+from plant_cli.api.specs import KINDS, Kind, kind_of
+from plant_cli.registry import Registry, installed
 
-CheckFunction = TypeVar("CheckFunction", bound=Callable[[Any], None])
+Check = Callable[[Any], None]
 KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_CHECKS: dict[type[Spec], list[Check]] = defaultdict(list)
 
 
-_CHECKS: dict[type[Spec], list[Callable[[Any], None]]] = defaultdict(list)
+def check(kind: type[Spec]) -> Callable[[Check], Check]:
+    """Put a function on the list of checks of a kind (`Spec`: of all): it takes a spec and raises AssertionError with a sentence."""
 
-
-def check(kind: type[Spec]) -> Callable[[CheckFunction], CheckFunction]:
-    """Put a function on the list of checks of a kind: it takes a spec and raises AssertionError with a sentence.
-
-    Args:
-        kind: the class of spec that it is for; `Spec` for all kinds.
-    """
-
-    def put(function: CheckFunction) -> CheckFunction:
+    def put(function: Check) -> Check:
         _CHECKS[kind].append(function)
         return function
 
     return put
 
 
-def checks_of(kind: type[Spec]) -> Sequence[Callable[[Any], None]]:
-    """The checks of one kind, without those of all; its module is imported when they are asked for.
-
-    Args:
-        kind: the class of spec, such as `BackboneSpec`.
-    """
+def checks_of(kind: type[Spec]) -> Sequence[Check]:
+    """The checks of one kind, without those of all; its module is imported when they are asked for."""
     if kind is not Spec:
         import_module(kind_of(kind).checks)
     return tuple(_CHECKS[kind])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One check of one component."""
+
+    plugin: str
+    kind: str
+    spec: Spec
+    check: Check
+
+    def __str__(self) -> str:
+        return "-".join((self.plugin, self.kind, self.spec.name.replace(" ", "_"), self.check.__name__))
+
+
+class UnusablePlugin(Exception):
+    """There is nothing to check: no such plugin, or `plant` itself would not load it."""
+
+
+def find_cases(plugin: str | None = None, registry: Registry | None = None) -> list[Case]:
+    """All cases of one plugin, by the name of its entry point, or of every one that works; by default of those installed.
+
+    Raises:
+        UnusablePlugin: no plugin of that name is installed (names near ones), it is broken, brings no component, or brings one of a name
+            that another plugin has.
+    """
+    registry = installed() if registry is None else registry
+    records = [record for record in registry.plugins if plugin in (None, record.name)]
+    if not records:
+        raise UnusablePlugin(f"no plugin named '{plugin}' is installed; {near_names(str(plugin), (r.name for r in registry.plugins))}")
+    cases: list[Case] = []
+    for record in records:
+        if plugin is not None and (record.error or not record.components):
+            state = f"is broken: {record.error}" if record.error else "is empty"
+            raise UnusablePlugin(f"the plugin '{plugin}' of {record.distribution} {state}")
+        for kind, name in record.components:
+            try:
+                spec = registry.find(KINDS[kind].spec, name)
+            except PluginError as error:
+                raise UnusablePlugin(f"{error.what}: {error.where}") from error
+            cases += component_cases(record.name, KINDS[kind], spec)
+    return cases
+
+
+def component_cases(plugin: str, kind: Kind, spec: Spec) -> list[Case]:
+    """The cases of one component: the checks of every spec, then those of its kind."""
+    return [Case(plugin=plugin, kind=kind.name, spec=spec, check=check) for check in (*checks_of(Spec), *checks_of(kind.spec))]
 
 
 @check(Spec)

@@ -1,104 +1,77 @@
 """A context for tests of a stage: what the stage is given, without a run, a recipe or a command line."""
 
+# ruff: noqa: D102  # the methods of a protocol are described there
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from plant_cli.api import (
     ArtefactError,
     Choice,
-    ComponentError,
     Components,
     Corpus,
     DataSection,
     MachineSection,
     ModelSection,
     Options,
-    PluginRecord,
     Request,
     Result,
     SilentReporter,
     Spec,
     StageContext,
     StepResult,
+    hookimpl,
     near_names,
 )
 from plant_cli.api.components import SpecT
+from plant_cli.api.specs import kind_of
+from plant_cli.registry import Registry
 
 
-@dataclass(frozen=True, kw_only=True)
-class GivenComponents:
-    """A registry of the components that a test names.
-
-    Args:
-        given: their specs, of any kinds.
-        plugins: what `plugins` lists.
-    """
-
-    given: Sequence[Spec] = ()
-    plugins: Sequence[PluginRecord] = ()
-
-    def specs(self, kind: type[SpecT]) -> list[SpecT]:
-        """See `Components.specs`."""
-        return sorted((spec for spec in self.given if isinstance(spec, kind)), key=lambda spec: spec.name)
-
-    def find(self, kind: type[SpecT], name: str) -> SpecT:
-        """See `Components.find`."""
-        found = {spec.name: spec for spec in self.specs(kind)}
-        if name not in found:
-            what = f"there is no {kind.__name__} named '{name}'"
-            raise ComponentError(what, where=name, expected=near_names(name, found), todo="give its spec to the test's context")
-        return found[name]
-
-    def resolve(self, kind: type[SpecT], chosen: Choice) -> tuple[SpecT, Options]:
-        """See `Components.resolve`."""
-        spec = self.find(kind, chosen.name)
-        return spec, spec.options(**chosen.options)
-
-    def owner(self, kind: type[Spec], name: str) -> PluginRecord | None:
-        """See `Components.owner`; the first of `plugins`, if the component was given."""
-        known = any(spec.name == name for spec in self.given if isinstance(spec, kind))
-        return self.plugins[0] if known and self.plugins else None
+def make_registry(*parts: Spec | ModuleType, name: str = "test") -> Registry:
+    """A registry of modules of plugins, and of a plugin of that name with the specs."""
+    specs: dict[str, list[Spec]] = defaultdict(list)
+    registry, plugin = Registry(), ModuleType(name)
+    for part in parts:
+        if isinstance(part, Spec):
+            specs[kind_of(type(part)).hook].append(part)
+        else:
+            registry.register(part, name=part.__name__)
+    for hook, listed in specs.items():
+        vars(plugin)[hook] = hookimpl(lambda listed=listed: listed, specname=hook)
+    if specs:
+        registry.register(plugin, name=name)
+    return registry
 
 
 @dataclass(kw_only=True)
 class FakeRunner:
-    """Runs nothing and remembers what it was asked for.
-
-    Args:
-        result: what `run_stage` gives back.
-        steps: what `run_recipe` gives back.
-        asked: every request, with the stage and its tag, or (None, None) for a recipe; in order.
-    """
+    """Runs nothing and remembers what it was asked for."""
 
     result: Result = field(default_factory=Result)
+    """What `run_stage` gives back."""
     steps: Sequence[StepResult] = ()
+    """What `run_recipe` gives back."""
     asked: list[tuple[Request, str | None, str | None]] = field(default_factory=list)
+    """Every request, with the stage and its tag, or (None, None) for a recipe; in order."""
 
     def run_stage(self, request: Request, name: str, tag: str | None = None) -> Result:
-        """See `Runner.run_stage`."""
         self.asked.append((request, name, tag))
         return self.result
 
     def run_recipe(self, request: Request) -> Sequence[StepResult]:
-        """See `Runner.run_recipe`."""
         self.asked.append((request, None, None))
         return self.steps
 
 
 @dataclass(kw_only=True)
 class FakeContext:
-    """A `StageContext` made of values. `make_context` fills in what a test does not care about.
-
-    Args:
-        inputs: folders of finished stages by name; a tagged one as `finetune-baseline`.
-        documents: what `corpus()` gives; None if the stage must not ask.
-        ensured: names of the stages that `ensure` was asked for, in order.
-        stopping: whether the user asked to stop.
-    """
+    """A `StageContext` made of values. `make_context` fills in what a test does not care about."""
 
     request: Request
     runner: FakeRunner
@@ -112,25 +85,25 @@ class FakeContext:
     model: ModelSection = field(default_factory=ModelSection)
     machine: MachineSection = field(default_factory=MachineSection)
     inputs: Mapping[str, Path] = field(default_factory=dict)
+    """Folders of finished stages by name; a tagged one as `finetune-baseline`."""
     documents: Corpus | None = None
+    """What `corpus()` gives; None if the stage must not ask."""
     ensured: list[str] = field(default_factory=list)
+    """Names of the stages that `ensure` was asked for, in order."""
     stopping: bool = False
+    """Whether the user asked to stop."""
 
     def corpus(self) -> Corpus:
-        """See `StageContext.corpus`."""
         assert self.documents is not None, "the stage asked for a corpus: make_context(..., corpus=...)"
         return self.documents
 
     def component(self, kind: type[SpecT], chosen: Choice) -> tuple[SpecT, Options]:
-        """See `StageContext.component`."""
         return self.request.registry.resolve(kind, chosen)
 
     def components(self, kind: type[SpecT]) -> list[SpecT]:
-        """See `StageContext.components`."""
         return self.request.registry.specs(kind)
 
     def input(self, stage: str, tag: str | None = None) -> Path:
-        """See `StageContext.input`; a stage that is not among `inputs` is missing."""
         name = stage if tag is None else f"{stage}-{tag}"
         if name not in self.inputs:
             known = near_names(name, self.inputs)
@@ -138,14 +111,13 @@ class FakeContext:
         return self.inputs[name]
 
     def confirm_inputs(self) -> None:
-        """See `StageContext.confirm_inputs`; nobody replaces anything."""
+        """Nobody replaces anything."""
 
     def find_input(self, stage: str, tag: str | None = None) -> Path | None:
-        """See `StageContext.find_input`."""
         return self.inputs.get(stage if tag is None else f"{stage}-{tag}")
 
     def ensure(self, stage: str, tag: str | None = None, options: dict[str, Any] | None = None) -> Path:
-        """See `StageContext.ensure`; nothing is run."""
+        """Nothing is run."""
         self.ensured.append(stage if tag is None else f"{stage}-{tag}")
         return self.input(stage, tag)
 
@@ -171,12 +143,12 @@ def make_context(
         request: what the user asked for; made of the other values if it is not given.
         values: any other field of `FakeContext`: `tag`, `force`, `data`, `machine`, `inputs`, `stopping` …
     """
-    registry = GivenComponents(given=components) if isinstance(components, Sequence) else components
+    registry = make_registry(*components) if isinstance(components, Sequence) else components
     reporter = reporter or SilentReporter()
     asked = request or Request(registry=registry, reporter=reporter)
-    given = {name: values[name] for name in ("force", "resume") if name in values}
+    flags = {name: values[name] for name in ("force", "resume") if name in values}
     return FakeContext(
-        request=replace(asked, run_path=folder.parent, **given),
+        request=replace(asked, run_path=folder.parent, **flags),
         runner=runner or FakeRunner(),
         run_path=folder.parent,
         folder=folder,

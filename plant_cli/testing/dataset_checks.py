@@ -9,6 +9,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from plant_cli.api import SPLITS, ComponentError, DataError, DataSection, Dataset, DatasetSpec, ResourceError
@@ -34,8 +35,6 @@ def train_has_documents(spec: DatasetSpec) -> None:
 @check(DatasetSpec)
 def columns_have_their_types(spec: DatasetSpec) -> None:
     """`doc_id: str, text: str, labels: list[str]`, without nulls in id and text."""
-    import polars as pl
-
     for name, frame in _loaded(spec).splits.items():
         schema = frame.collect_schema()
         wanted = {"doc_id": pl.String(), "text": pl.String(), "labels": pl.List(pl.String())}
@@ -85,8 +84,6 @@ def evidence_quotes_the_text(spec: DatasetSpec) -> None:
 @check(DatasetSpec)
 def pieces_are_the_splits(spec: DatasetSpec) -> None:
     """Where a split comes in pieces, these give its rows one after the other."""
-    import polars as pl
-
     for name, pieces in _loaded(spec).pieces.items():
         whole = pieces.whole.collect()
         assert pl.concat([part.collect() for part in pieces.parts]).equals(whole), f"the pieces of {name} are not its documents"
@@ -95,8 +92,6 @@ def pieces_are_the_splits(spec: DatasetSpec) -> None:
 @check(DatasetSpec)
 def excluded_pairs_have_their_columns(spec: DatasetSpec) -> None:
     """Pairs to leave out, where there are any, are `doc_id, label`."""
-    import polars as pl
-
     excluded = _loaded(spec).excluded
     if excluded is None:
         pytest.skip("no pairs to leave out")
@@ -121,9 +116,8 @@ def what_it_writes_it_recognises(spec: DatasetSpec) -> None:
 @check(DatasetSpec)
 def says_where_it_comes_from(spec: DatasetSpec) -> None:
     """Licence and access are stated."""
-    dataset = _loaded(spec)
-    assert dataset.licence.strip(), "the licence is empty"
-    assert dataset.access in ("local", "bundled", "hub"), f"access is {dataset.access!r}"
+    assert _loaded(spec).licence.strip(), "the licence is empty"
+    assert _loaded(spec).access in ("local", "bundled", "hub"), f"access is {_loaded(spec).access!r}"
 
 
 @cache
@@ -147,29 +141,14 @@ def _load(spec: DatasetSpec) -> Dataset:
 
 @cache
 def _source(spec: DatasetSpec) -> Path:
-    """What the dataset is to read: the example as a table, or as it writes it itself."""
-    if spec.write is None:
-        return _example_file()
-    from plant_cli.data.tables import scan_table
-
-    table = scan_table(_example_file()).select("doc_id", "text", "labels", "split")
-    parts = table.collect().partition_by("split", as_dict=True, include_key=False)
-    folder = _make_folder()
-    spec.write(Dataset(splits={split: parts[(split,)].lazy() for split in SPLITS}), folder, "")
-    return folder
-
-
-@cache
-def _example_file() -> Path:
-    folder = _make_folder()
-    rows = [{"doc_id": f"d{i}", "split": split, "text": text, "labels": labels} for i, (split, text, labels) in enumerate(EXAMPLE)]
-    file = folder / "corpus.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return file
-
-
-def _make_folder() -> Path:
-    """A folder that lasts as long as the process."""
+    """What the dataset is to read: the example as a table, or as it writes it itself; it lasts as long as the process."""
     folder = Path(tempfile.mkdtemp(prefix="plant-conformance-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    rows = [{"doc_id": f"d{i}", "text": text, "labels": labels, "split": split} for i, (split, text, labels) in enumerate(EXAMPLE)]
+    if spec.write is None:
+        file = folder / "corpus.jsonl"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return file
+    parts = pl.DataFrame(rows).partition_by("split", as_dict=True, include_key=False)
+    spec.write(Dataset(splits={split: parts[(split,)].lazy() for split in SPLITS}), folder, "")
     return folder

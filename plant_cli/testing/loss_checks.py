@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+import torch
+from torch import Tensor
 
 from plant_cli.api import LossSpec
 from plant_cli.testing.checklist import check, default_options
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 @check(LossSpec)
 def is_a_differentiable_scalar(spec: LossSpec) -> None:
     """Value and gradient are finite, for ordinary and for extreme scores."""
-    import torch
-
     loss, inputs = _sample(spec)
     for scale in (1.0, 1e4):
         scores = (inputs[0] * scale).requires_grad_()
@@ -31,8 +28,6 @@ def is_a_differentiable_scalar(spec: LossSpec) -> None:
 @check(LossSpec)
 def order_does_not_matter(spec: LossSpec) -> None:
     """Items of a list, or documents of a batch, may come in any order."""
-    import torch
-
     loss, inputs = _sample(spec)
     mixed = _mix(spec, inputs)
     torch.testing.assert_close(loss(*mixed), loss(*inputs), rtol=1e-5, atol=1e-6)
@@ -41,8 +36,6 @@ def order_does_not_matter(spec: LossSpec) -> None:
 @check(LossSpec)
 def it_is_a_mean(spec: LossSpec) -> None:
     """Of documents of a batch, or of lists: the same ones twice lose as much as once."""
-    import torch
-
     loss, inputs = _sample(spec)
     twice = [torch.cat([tensor, tensor]) for tensor in inputs]
     if spec.stage == "rank":
@@ -61,8 +54,6 @@ def better_scores_lose_less(spec: LossSpec) -> None:
 @check(LossSpec)
 def lists_without_order_have_a_finite_loss(spec: LossSpec) -> None:
     """Rank losses skip lists of one item and lists without any relevance."""
-    import torch
-
     if spec.stage != "rank":
         pytest.skip("for rank losses")
     loss: Any = spec.build(default_options(spec))
@@ -77,8 +68,6 @@ def lists_without_order_have_a_finite_loss(spec: LossSpec) -> None:
 @check(LossSpec)
 def unselected_pairs_get_no_gradient(spec: LossSpec) -> None:
     """Label losses read the selected pairs only, and always select the positives."""
-    import torch
-
     if spec.stage != "label":
         pytest.skip("for label losses")
     loss: Any = spec.build(default_options(spec))
@@ -98,8 +87,6 @@ def unselected_pairs_get_no_gradient(spec: LossSpec) -> None:
 
 
 def _sample(spec: LossSpec) -> tuple[Any, tuple[Tensor, ...]]:
-    import torch
-
     loss = spec.build(default_options(spec))
     generator = torch.Generator().manual_seed(1)
     if spec.stage == "rank":
@@ -113,8 +100,6 @@ def _sample(spec: LossSpec) -> tuple[Any, tuple[Tensor, ...]]:
 
 
 def _mix(spec: LossSpec, inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    import torch
-
     if spec.stage == "label":
         return tuple(tensor[[2, 0, 3, 1]] for tensor in inputs)
     scores, relevance, _ = inputs

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from plant_cli.api import Hierarchy, Metric, MetricInput, MetricSpec, MetricValue
+from plant_cli.evaluation.counters import ScoreTable
 from plant_cli.testing.checklist import check, default_options
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
 DOCUMENTS, LABELS, UNSEEN, TOP = 12, 27, 3, 20  # N, L, U, K
 
@@ -50,8 +50,6 @@ def right_labels_score_more_than_wrong_ones(spec: MetricSpec) -> None:
 @check(MetricSpec)
 def labels_outside_gold_are_never_right(spec: MetricSpec) -> None:
     """A predicted label that is no column of gold (−1 with a score) is wrong; it must not be looked up as the last column."""
-    import numpy as np
-
     if spec.needs_all_scores:
         return
     data = _sample(0)
@@ -63,8 +61,6 @@ def labels_outside_gold_are_never_right(spec: MetricSpec) -> None:
 @check(MetricSpec)
 def order_of_documents_does_not_matter(spec: MetricSpec) -> None:
     """Documents may come in any order; values per document follow them."""
-    import numpy as np
-
     data = _sample(0)
     order = np.random.default_rng(3).permutation(DOCUMENTS)
     for value, mixed in zip(_compute(spec, data), _compute(spec, _take(data, order)), strict=True):
@@ -78,8 +74,6 @@ def order_of_documents_does_not_matter(spec: MetricSpec) -> None:
 @check(MetricSpec)
 def weights_stand_for_repeated_documents(spec: MetricSpec) -> None:
     """Weights give what the metric gives on documents repeated as often: the bootstrap relies on it."""
-    import numpy as np
-
     data = _sample(0)
     times = np.random.default_rng(4).integers(0, 4, DOCUMENTS)
     repeated = _by_name(spec, _take(data, np.repeat(np.arange(DOCUMENTS), times)))
@@ -100,8 +94,6 @@ def one_value_per_document(spec: MetricSpec) -> None:
 
 
 def _sample(seed: int) -> MetricInput:
-    import numpy as np
-
     data = _ranked(np.random.default_rng(seed).random((DOCUMENTS, LABELS + UNSEEN)))
     top, scores = data.top.copy(), data.scores.copy()
     top[1, TOP // 2 :], scores[1, TOP // 2 :] = -1, -np.inf  # fewer were predicted
@@ -110,11 +102,6 @@ def _sample(seed: int) -> MetricInput:
 
 
 def _ranked(scores: npt.NDArray[np.float64]) -> MetricInput:
-    import numpy as np
-    from scipy.sparse import csr_array
-
-    from plant_cli.evaluation.counters import ScoreTable
-
     generator = np.random.default_rng(9)
     gold = generator.random((DOCUMENTS, LABELS + UNSEEN)) < 0.15
     gold[np.arange(DOCUMENTS), np.arange(DOCUMENTS) % LABELS] = True  # no document without labels of train
@@ -137,8 +124,6 @@ def _ranked(scores: npt.NDArray[np.float64]) -> MetricInput:
 
 
 def _take(data: MetricInput, rows: npt.NDArray[np.int64]) -> MetricInput:
-    from plant_cli.evaluation.counters import ScoreTable
-
     assert isinstance(data.all_scores, ScoreTable)
     return replace(
         data,
@@ -163,8 +148,6 @@ def _weigh(value: Metric, weights: npt.NDArray[np.float64]) -> float:
 
 
 def _value(value: Metric) -> float:
-    import numpy as np
-
     return _weigh(value, np.ones(value.contributions.shape[0] if isinstance(value, MetricValue) else value.documents))
 
 

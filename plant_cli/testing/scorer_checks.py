@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
 
-from plant_cli.api import Reason, ScorerSpec, SilentReporter
+import numpy as np
+from safetensors.numpy import load, save
+from scipy.sparse import csr_array
+
+from plant_cli.api import Documents, FittedScorer, Reason, ScorerInput, ScorerSpec, SilentReporter
 from plant_cli.testing.checklist import check, default_options
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import numpy as np
-    import numpy.typing as npt
-    from scipy.sparse import csr_array
-
-    from plant_cli.api import Documents, FittedScorer, ScorerInput
 
 SYMPTOMS = ("fever cough", "fracture arm", "pain leg", "headache nausea")
 TITLES = ("fever", "broken arm", "", "nausea", "fever")  # one label without a title, two with the same
@@ -26,11 +21,6 @@ KEPT = 200
 
 def sample_input(copies: int = 1) -> ScorerInput:
     """An invented clinic of twelve documents and five labels; two labels have the same documents. With copies, more of each."""
-    import numpy as np
-    from scipy.sparse import csr_array
-
-    from plant_cli.api import ScorerInput
-
     gold = np.zeros((len(TRAIN), len(TITLES)), dtype=np.int64)
     for row, text in enumerate(TRAIN):
         gold[row, [label for label, words in enumerate(SYMPTOMS) if words in text]] = 1
@@ -50,10 +40,6 @@ def sample_input(copies: int = 1) -> ScorerInput:
 
 def read_sample(texts: Sequence[str]) -> Documents:
     """Texts in words."""
-    import numpy as np
-
-    from plant_cli.api import Documents
-
     spelt = [text.split() for text in texts]
     places = {word: place for place, word in enumerate(dict.fromkeys(word for words in spelt for word in words))}
     numbers = np.array([places[word] for words in spelt for word in words], dtype=np.int32)
@@ -63,8 +49,6 @@ def read_sample(texts: Sequence[str]) -> Documents:
 @check(ScorerSpec)
 def scores_are_top_lists(spec: ScorerSpec) -> None:
     """Each view is csr [B, L] of finite float32 with rising columns; also for an empty text."""
-    import numpy as np
-
     for view in _score(spec, read_sample(TEXTS)):
         assert view.shape == (len(TEXTS), len(TITLES)), f"scores are {view.shape}, not documents x labels"
         assert view.data.dtype == np.float32, f"scores are {view.data.dtype}"
@@ -86,16 +70,14 @@ def documents_stand_alone(spec: ScorerSpec) -> None:
     """What is said of a document does not depend on its neighbours, nor on words that only they have."""
     together = _score(spec, read_sample(TEXTS))
     for row, text in enumerate(TEXTS):
-        for alone, all_of_them in zip(_score(spec, read_sample([text])), together, strict=True):
-            _require_close(alone.toarray()[0], all_of_them[[row]].toarray()[0], f"other scores for {text!r} alone than beside others")
+        for alone, view in zip(_score(spec, read_sample([text])), together, strict=True):
+            equal = np.allclose(alone.toarray()[0], view[[row]].toarray()[0], atol=1e-6)
+            assert equal, f"other scores for {text!r} alone than beside others"
 
 
 @check(ScorerSpec)
 def what_was_learned_is_arrays(spec: ScorerSpec) -> None:
     """A scorer made again from its tensors says the same; they are numbers, as a file of safetensors holds them."""
-    import numpy as np
-    from safetensors.numpy import load, save
-
     scorer, options = _fit(spec).scorer, default_options(spec)
     tensors = scorer.tensors()
     for name, tensor in tensors.items():
@@ -104,19 +86,18 @@ def what_was_learned_is_arrays(spec: ScorerSpec) -> None:
     again = spec.load(options, load(save({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()})))
     documents = read_sample(TEXTS)
     for one, other in zip(scorer.score(documents), again.score(documents), strict=True):
-        _require_close(one.toarray(), other.toarray(), "other scores after loading")
+        assert np.allclose(one.toarray(), other.toarray(), atol=1e-6), "other scores after loading"
 
 
 @check(ScorerSpec)
 def left_out_scores_have_the_same_form(spec: ScorerSpec) -> None:
     """Left-out scores, where a scorer has them, are one list for each wanted document, by the same views."""
-    fitted, given = _fit(spec), sample_input()
-    if fitted.left_out is None:
-        return
-    views = fitted.scorer.score(given.documents.take(given.rows))
-    assert len(fitted.left_out) == len(views), f"{len(fitted.left_out)} views of documents left out, {len(views)} of others"
-    for view in fitted.left_out:
-        assert view.shape == (len(given.rows), len(TITLES)), f"left-out scores are {view.shape}"
+    given, left_out = sample_input(), _fit(spec).left_out
+    if left_out is not None:
+        views = _score(spec, given.documents.take(given.rows))
+        assert len(left_out) == len(views), f"{len(left_out)} views of documents left out, {len(views)} of others"
+        for view in left_out:
+            assert view.shape == (len(given.rows), len(TITLES)), f"left-out scores are {view.shape}"
 
 
 @check(ScorerSpec)
@@ -132,8 +113,6 @@ def reasons_are_one_for_each_label(spec: ScorerSpec) -> None:
 @check(ScorerSpec)
 def reasons_stand_alone(spec: ScorerSpec) -> None:
     """`explain` says the same of a document, whatever others it was read with."""
-    import numpy as np
-
     scorer, together, labels = _fit(spec).scorer, read_sample(TEXTS), range(len(TITLES))
     for row, text in enumerate(TEXTS):
         alone = list(scorer.explain(read_sample([text]), labels))
@@ -157,9 +136,3 @@ def _fit(spec: ScorerSpec) -> FittedScorer:
 
 def _score(spec: ScorerSpec, documents: Documents) -> Sequence[csr_array]:
     return _fit(spec).scorer.score(documents)
-
-
-def _require_close(found: npt.NDArray[Any], expected: npt.NDArray[np.float32], message: str) -> None:
-    import numpy as np
-
-    assert np.allclose(found, expected, atol=1e-6), message

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
 
-from plant_cli.api import ShortlistSpec
+from plant_cli.api import ShortlistInput, ShortlistSpec
 from plant_cli.testing.checklist import check, default_options
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-    from scipy.sparse import csr_array
-
-    from plant_cli.api import ShortlistInput
 
 WORDS = ("fever", "cough", "fracture", "arm", "leg", "pain")
 TEXTS = ("fever fever cough", "fracture of the arm", "", "no word that is known", "leg pain arm")
@@ -21,11 +16,6 @@ LABELS = 9
 
 def sample_input() -> ShortlistInput:
     """An invented relevance table; the last label has no relevant word."""
-    import numpy as np
-    from scipy.sparse import csr_array
-
-    from plant_cli.api import ShortlistInput
-
     generator = np.random.default_rng(0)
     relevance = generator.random((LABELS, len(WORDS))) * (generator.random((LABELS, len(WORDS))) < 0.4)
     relevance[-1] = 0
@@ -41,8 +31,6 @@ def sample_input() -> ShortlistInput:
 @check(ShortlistSpec)
 def labels_are_distinct_and_of_the_index(spec: ShortlistSpec) -> None:
     """For each document an int64 array of label indices, each once, no more than `most` says; also for a text without any known word."""
-    import numpy as np
-
     found = _propose(spec, range(len(TEXTS)))
     assert len(found) == len(TEXTS), f"{len(found)} lists for {len(TEXTS)} documents"
     for text, labels in zip(TEXTS, found, strict=True):
@@ -75,7 +63,4 @@ def _propose(spec: ShortlistSpec, rows: range | list[int]) -> list[npt.NDArray[n
 
 
 def _counts(rows: range | list[int]) -> csr_array:
-    import numpy as np
-    from scipy.sparse import csr_array
-
     return csr_array(np.array([[float(TEXTS[row].split().count(word)) for word in WORDS] for row in rows]))

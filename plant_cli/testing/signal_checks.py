@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from plant_cli.api import Counts, SignalSpec
 from plant_cli.testing.checklist import check, default_options
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
 LABELS, WORDS, DOCUMENTS = 4, 6, 40
 TOLERANCE = 1e-12  # what rounding leaves where values are level
@@ -18,8 +17,6 @@ TOLERANCE = 1e-12  # what rounding leaves where values are level
 
 def sample_counts() -> Counts:
     """A count table [labels, words] of an invented corpus; some pairs never co-occur, some always do."""
-    import numpy as np
-
     generator = np.random.default_rng(0)
     with_label = (generator.random((DOCUMENTS, LABELS)) < (0.1, 0.3, 0.5, 0.9)).astype(np.int64)
     occurrences = generator.poisson((0.05, 0.2, 0.5, 1.0, 2.0, 0.3), (DOCUMENTS, WORDS))
@@ -39,8 +36,6 @@ def sample_counts() -> Counts:
 @check(SignalSpec)
 def values_are_float64_numbers(spec: SignalSpec) -> None:
     """One float64 for each pair; finite, or −inf where label and word never co-occur."""
-    import numpy as np
-
     counts = sample_counts()
     values = _score(spec, counts)
     assert values.shape == (LABELS, WORDS), f"shape {values.shape} for counts of shape {(LABELS, WORDS)}"
@@ -53,8 +48,6 @@ def values_are_float64_numbers(spec: SignalSpec) -> None:
 @check(SignalSpec)
 def same_counts_give_same_values(spec: SignalSpec) -> None:
     """Nothing is kept between calls, and the counts are not changed."""
-    import numpy as np
-
     counts, untouched = sample_counts(), sample_counts()
     assert np.array_equal(_score(spec, counts), _score(spec, counts)), "two calls differ"
     for field in fields(Counts):
@@ -64,8 +57,6 @@ def same_counts_give_same_values(spec: SignalSpec) -> None:
 @check(SignalSpec)
 def pairs_stand_alone(spec: SignalSpec) -> None:
     """A pair's value does not depend on which other pairs are asked for: blocks and flat lists of pairs give the same."""
-    import numpy as np
-
     counts = sample_counts()
     rows, columns = (index.ravel() for index in np.indices((LABELS, WORDS)))
     order = np.random.default_rng(1).permutation(rows.size)
@@ -81,8 +72,6 @@ def pairs_stand_alone(spec: SignalSpec) -> None:
 @check(SignalSpec)
 def values_fall_then_rise_where_declared(spec: SignalSpec) -> None:
     """With `quasi_convex`, the values of one label and one number of documents with both have no peak along the documents of the word."""
-    import numpy as np
-
     if not spec.quasi_convex:
         return
     for label in range(1, DOCUMENTS):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plant_cli.testing.cases import Case, UnusablePlugin, find_cases
+from plant_cli.testing.checklist import Case, UnusablePlugin, find_cases
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

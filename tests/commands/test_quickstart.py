@@ -9,7 +9,7 @@ import pytest
 
 from plant_cli.api import BackboneSpec, Request, Result, StepResult, UsageError
 from plant_cli.commands import quickstart
-from plant_cli.testing.contexts import FakeRunner, GivenComponents, make_context
+from plant_cli.testing.contexts import FakeRunner, make_context, make_registry
 
 
 @pytest.fixture
@@ -20,13 +20,13 @@ def runner() -> FakeRunner:
 
 
 def start(runner: FakeRunner, known: Sequence[BackboneSpec] = (), force: bool = False, resume: bool = False, **options: Any) -> Result:
-    request = Request(registry=GivenComponents(given=known), flags={"quickstart": options, "machine": {"seed": 5}})
+    request = Request(registry=make_registry(*known), flags={"quickstart": options, "machine": {"seed": 5}})
     context = make_context(runner=runner, request=request, force=force, resume=resume)
     return quickstart.run(context, quickstart.QuickstartOptions(**options))
 
 
 def test_another_recipe_is_refused(runner: FakeRunner) -> None:
-    request = Request(registry=GivenComponents(given=()), recipe="mine.yaml")
+    request = Request(registry=make_registry(), recipe="mine.yaml")
     with pytest.raises(UsageError, match="a recipe of its own"):
         quickstart.run(make_context(runner=runner, request=request), quickstart.QuickstartOptions())
 

@@ -18,7 +18,7 @@ from plant_cli.data import tables
 from plant_cli.data import text_tables as blocks_of_text
 from plant_cli.data.loading import find_formats, load_dataset
 from plant_cli.registry import installed
-from plant_cli.testing.contexts import GivenComponents, make_context
+from plant_cli.testing.contexts import make_context, make_registry
 
 SPECS = installed().specs(DatasetSpec)
 FORMATS = [spec for spec in SPECS if spec.write is not None]
@@ -61,7 +61,7 @@ def test_tables_are_read_as_tables(name: str, tmp_path: Path) -> None:
 def loading(load) -> tuple[object, DataSection]:
     """The context of a stage, and the section `data`, with a dataset of a stranger."""
     spec = DatasetSpec(name="odd", summary="Odd.", load=load)
-    return make_context(components=GivenComponents(given=[spec]), reporter=SilentReporter()), DataSection(
+    return make_context(components=make_registry(spec), reporter=SilentReporter()), DataSection(
         dataset=Choice(name="odd"), path="nowhere.odd"
     )
 

@@ -6,7 +6,7 @@ import pytest
 
 from plant_cli.api import LossSpec, Spec
 from plant_cli.api.specs import KINDS
-from plant_cli.testing import cases
+from plant_cli.testing import checklist as cases
 from plant_cli.testing.checklist import checks_of
 
 

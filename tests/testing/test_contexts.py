@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import plant_signals
 import pytest
 
-from plant_cli.api import ArtefactError, Choice, ComponentError, LossSpec, Options, PluginRecord, Result, SignalSpec, StageContext, option
-from plant_cli.testing.contexts import FakeRunner, GivenComponents, make_context
+from plant_cli.api import ArtefactError, Choice, ComponentError, LossSpec, Options, Result, SignalSpec, StageContext, option
+from plant_cli.testing.contexts import FakeRunner, make_context, make_registry
 
 
 class ThornOptions(Options):
@@ -33,10 +34,11 @@ def test_components_are_those_that_were_given() -> None:
     assert context.component(LossSpec, Choice(name="thorn", options={"sharpness": 2})) == (THORN, ThornOptions(sharpness=2))
     with pytest.raises(ComponentError, match="did you mean 'thorn'"):
         context.component(LossSpec, Choice(name="thron"))
-    rose = PluginRecord(name="rose")
-    registry = GivenComponents(given=[THORN], plugins=[rose])
+    registry = make_registry(plant_signals, THORN, name="rose")
     assert make_context(components=registry).request.registry is registry
-    assert (registry.owner(LossSpec, "thorn"), registry.owner(LossSpec, "prick")) == (rose, None)
+    owner = registry.owner(LossSpec, "thorn")
+    assert (owner and owner.name, registry.owner(LossSpec, "prick")) == ("rose", None)
+    assert registry.find(SignalSpec, "pmi").name == "pmi"
 
 
 def test_inputs_are_folders_by_name(tmp_path: Path) -> None:
