@@ -18,7 +18,7 @@ from plant_cli import api
 from plant_cli.api import PlantError, errors
 from plant_cli.api.specs import TABLE, Kind
 from plant_cli.registry import Registry
-from plant_cli.testing.cases import find_cases
+from plant_cli.testing.checklist import find_cases
 
 DOCS = Path(__file__).parents[2] / "docs"
 
