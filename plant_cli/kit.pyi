@@ -1,4 +1,5 @@
 # What `plant_cli.kit` offers, by the module it comes from; `kit.py` reads this file.
+from plant_cli.data.blocks import cut_by_size as cut_by_size
 from plant_cli.data.files import (
     hash_file as hash_file,
 )
@@ -16,6 +17,9 @@ from plant_cli.data.files import (
 )
 from plant_cli.data.files import (
     write_json_lines as write_json_lines,
+)
+from plant_cli.data.lines import (
+    FORMATS as FORMATS,
 )
 from plant_cli.data.lines import (
     BadRows as BadRows,
@@ -46,9 +50,6 @@ from plant_cli.data.lines import (
 )
 from plant_cli.data.lines import (
     writing_text as writing_text,
-)
-from plant_cli.data.tables import (
-    FORMATS as FORMATS,
 )
 from plant_cli.data.tables import (
     base_name as base_name,
@@ -86,6 +87,7 @@ from plant_cli.data.tables import (
 from plant_cli.data.tables import (
     whole_numbers as whole_numbers,
 )
+from plant_cli.data.text_tables import read_rows as read_rows
 from plant_cli.data.text_tables import shorten as shorten
 from plant_cli.data.text_tables import show_names as show_names
 from plant_cli.data.vocabularies import System as System

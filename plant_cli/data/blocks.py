@@ -1,4 +1,4 @@
-"""Labels in blocks, and threads that work on one block after another."""
+"""Items in blocks, and threads that work on one block after another."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-Given = TypeVar("Given")
+Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 
@@ -24,13 +24,27 @@ def cut_blocks(pair_bounds: npt.NDArray[np.integer[Any]], *limits: int) -> list[
     return cuts
 
 
-def work_ahead(work: Callable[[Given], Made], inputs: Iterable[Given], jobs: int) -> Iterator[Made]:
+def cut_by_size(items: Iterable[Item], size: Callable[[Item], int], limit: int) -> Iterator[list[Item]]:
+    """Consecutive items in lists; each ends with the item that makes its size larger than the limit."""
+    block: list[Item] = []
+    total = 0
+    for item in items:
+        block.append(item)
+        total += size(item)
+        if total > limit:
+            yield block
+            block, total = [], 0
+    if block:
+        yield block
+
+
+def work_ahead(work: Callable[[Item], Made], inputs: Iterable[Item], jobs: int) -> Iterator[Made]:
     """Like `map`, in `jobs` threads; at most two results a thread wait for the reader, so that they do not pile up."""
     pool = ThreadPoolExecutor(max_workers=jobs)
     under_way: deque[Future[Made]] = deque()
     try:
-        for given in inputs:
-            under_way.append(pool.submit(work, given))
+        for item in inputs:
+            under_way.append(pool.submit(work, item))
             if len(under_way) > 2 * jobs:
                 yield under_way.popleft().result()
         while under_way:

@@ -39,11 +39,7 @@ def find_splits(dataset: Dataset) -> list[SplitName]:
 
 
 def read_frame(dataset: Dataset, split: SplitName) -> pl.DataFrame:
-    """One split: the three columns with their types, missing texts as "", missing label lists as []; labels still as written.
-
-    Raises:
-        DataError: a column is missing or of a type that cannot hold what it should.
-    """
+    """One split: the three columns with their types, missing texts as "", missing label lists as []; labels still as written."""
     where = _locate(dataset, split)
     return _conform(collect(dataset.splits[split], where), where)
 

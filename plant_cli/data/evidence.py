@@ -24,9 +24,6 @@ def read_evidence(dataset: Dataset, frames: Frames) -> tuple[pl.DataFrame | None
     Returns:
         Spans `doc_id, label, start, end` of documents and labels that are there, each once (None: the dataset has no evidence), and the
         findings, the fatal ones first.
-
-    Raises:
-        DataError: a column is missing.
     """
     if dataset.evidence is None:
         return None, []

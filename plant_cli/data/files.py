@@ -83,11 +83,7 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
 
 def require_free(path: Path, *, force: bool, folder: bool = False) -> None:
-    """Refuse an output that is there already.
-
-    Raises:
-        UsageError: something is there that may not be replaced, or nothing can be written there.
-    """
+    """Refuse an output that is there already."""
     require_place(path.absolute().parent)
     alike = path.is_dir() == folder
     if path.exists() and not (force and alike):

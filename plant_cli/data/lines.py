@@ -20,11 +20,12 @@ from typing import IO, Any, cast
 
 import polars as pl
 
-from plant_cli.api.errors import ComponentError, DataError, UsageError, first_line
+from plant_cli.api.errors import ComponentError, DataError, UsageError, first_line, near_names
 from plant_cli.api.options import DataSection
 from plant_cli.data.files import naming_full_disk, replacing
 
 SUFFIXES = (".gz", ".zst")
+FORMATS = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv")  # of tables
 MARKS = {  # UTF-32 first: its mark begins as that of UTF-16 does
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -41,48 +42,67 @@ def bare_name(path: Path) -> str:
     return path.name.removesuffix(path.suffix) if path.suffix in SUFFIXES else path.name
 
 
+def read_head(path: Path, expected: str) -> bytes:
+    """The first four bytes of a plain file; `DataError` if it is missing, is none, or cannot be read."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            what = "a folder" if path.is_dir() else "no plain file: a device, a pipe or a socket has no end, or cannot be read twice"
+            raise DataError(f"this is {what}", where=str(path), expected=expected, todo="name a file; write what a pipe gives into one")
+        with path.open("rb") as stream:
+            return stream.read(4)
+    except FileNotFoundError as error:
+        tables = [p.name for p in path.parent.iterdir() if Path(bare_name(p)).suffix in FORMATS] if path.parent.is_dir() else []
+        expected = near_names(path.name, tables) if tables else expected
+        todo = f"check the path; relative paths start at {Path.cwd()}"
+        raise DataError("there is no such file", where=str(path), expected=expected, todo=todo) from error
+    except OSError as error:
+        raise _unreadable(path, error, expected) from error
+
+
 @contextmanager
 def open_bytes(path: Path, expected: str = "a file") -> Iterator[IO[bytes]]:
     """Open a file for reading, decompressing it on the way.
 
-    Args:
-        path: the file.
-        expected: what it should be, for messages.
-
     Raises:
-        DataError: it is missing, no plain file, or turns out to be truncated while it is read.
+        DataError: it is missing, no plain file, or turns out to be truncated while it is read; the message says what was `expected`.
         ComponentError: it is compressed with zstd, and the package for that is not installed.
     """
-    _refuse_what_is_no_file(path, expected)
-    head = b""
+    head = read_head(path, expected)
+    kind = "zstd" if head == _ZSTD else "gzip"
     try:
         with path.open("rb") as raw:
-            head = raw.read(4)
-            raw.seek(0)
-            with _decompressed(raw, head, path) as stream:
-                yield stream
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise damaged("zstd" if head == _ZSTD else "gzip", path, error) from error
+            if head.startswith(_GZIP):
+                with gzip.open(raw, "rb") as unzipped:
+                    yield cast(IO[bytes], unzipped)
+            elif head == _ZSTD:
+                with io.BufferedReader(_ZstdReader(raw, _zstandard(str(path)).ZstdDecompressor()), _BLOCK) as buffered:
+                    yield buffered
+            else:
+                yield raw
     except OSError as error:
-        todo = "check its rights, and where it leads"
-        raise DataError(f"the file cannot be read: {error.strerror}", where=str(path), expected=expected, todo=todo) from error
+        if not isinstance(error, gzip.BadGzipFile):
+            raise _unreadable(path, error, expected) from error
+        raise _damaged(kind, path, error) from error
     except Exception as error:
-        if type(error).__name__ != "ZstdError":
+        if not isinstance(error, (EOFError, zlib.error)) and type(error).__name__ != "ZstdError":
             raise
-        raise damaged("zstd", path, error) from error
+        raise _damaged(kind, path, error) from error
+
+
+def _unreadable(path: Path, error: OSError, expected: str) -> DataError:
+    todo = "check its rights, and where it leads"
+    return DataError(f"the file cannot be read: {error.strerror}", where=str(path), expected=expected, todo=todo)
+
+
+def _damaged(kind: str, path: Path, error: Exception) -> DataError:
+    what, todo = f"the {kind} file is truncated or damaged: {first_line(error)}", f"copy or make the file again; `{kind} -t` tests it"
+    return DataError(what, where=str(path), expected=f"a complete {kind} file", todo=todo)
 
 
 def read_bytes(path: Path, expected: str = "a file") -> bytes:
     """All of a file, decompressed; see `open_bytes`."""
     with open_bytes(path, expected) as stream:
         return stream.read()
-
-
-def compress(content: bytes, suffix: str) -> bytes:
-    """Bytes as a file of that suffix holds them: compressed for `.gz` and `.zst`, else as they are; equal bytes give equal bytes."""
-    if suffix == ".gz":
-        return gzip.compress(content, mtime=0)  # no time in the header
-    return bytes(_zstandard(f"a file ending in {suffix}").ZstdCompressor().compress(content)) if suffix == ".zst" else content
 
 
 @contextmanager
@@ -95,8 +115,15 @@ def writing_text(path: Path) -> Iterator[IO[str]]:
 @contextmanager
 def writing_bytes(path: Path) -> Iterator[IO[bytes]]:
     """Open a new file, compressed as its name says; equal bytes give equal files."""
-    with path.open("wb") as raw, _compressed(raw, path) as packed:
-        yield packed
+    with path.open("wb") as raw:
+        if path.suffix == ".gz":
+            with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as zipped:  # no name and no time in the header
+                yield cast(IO[bytes], zipped)
+        elif path.suffix == ".zst":
+            with _zstandard(str(path)).ZstdCompressor().stream_writer(raw) as packed:
+                yield packed
+        else:
+            yield raw
 
 
 def find_fallback(content: bytes, usual: str | None) -> str | None:
@@ -111,11 +138,7 @@ def find_fallback(content: bytes, usual: str | None) -> str | None:
 
 
 def decode_text(content: bytes, encoding: str | None, what: str, where: str) -> str:
-    """A whole text; of an encoding that was given, else as `find_encoding` finds.
-
-    Raises:
-        DataError: it is not in the encoding; says where.
-    """
+    """A whole text; of an encoding that was given, else as `find_encoding` finds."""
     codec = find_encoding(content[:4], encoding, where)
     try:
         return content.decode(codec)
@@ -148,35 +171,6 @@ def find_encoding(head: bytes, given: str | None, where: str) -> str:
         if not any(head.startswith(mark) for mark in MARKS):
             return "utf-8-sig" if name == "utf-8" else name
     return next((codec for mark, codec in MARKS.items() if head.startswith(mark)), "utf-8-sig")
-
-
-def damaged(kind: str, path: Path, error: Exception) -> DataError:
-    """The error for a compressed file that ends too early or was changed."""
-    return DataError(
-        f"the {kind} file is truncated or damaged: {first_line(error)}",
-        where=str(path),
-        expected=f"a complete {kind} file",
-        todo=f"copy or make the file again; `{kind} -t` tests it",
-    )
-
-
-def _refuse_what_is_no_file(path: Path, expected: str) -> None:
-    if not path.exists():
-        raise DataError("there is no such file", where=str(path), expected=expected, todo=f"check the path; it starts at {Path.cwd()}")
-    if not stat.S_ISREG(path.stat().st_mode):
-        raise DataError("this is no plain file", where=str(path), expected=expected, todo="name a file")
-
-
-@contextmanager
-def _decompressed(raw: IO[bytes], head: bytes, path: Path) -> Iterator[IO[bytes]]:
-    if head.startswith(_GZIP):
-        with gzip.open(raw, "rb") as stream:
-            yield cast(IO[bytes], stream)
-    elif head == _ZSTD:
-        with io.BufferedReader(_ZstdReader(raw, _zstandard(str(path)).ZstdDecompressor()), _BLOCK) as buffered:
-            yield buffered
-    else:
-        yield raw
 
 
 class _ZstdReader(io.RawIOBase):
@@ -213,18 +207,6 @@ class _ZstdReader(io.RawIOBase):
         return b"".join(parts)
 
 
-@contextmanager
-def _compressed(raw: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
-    if path.suffix == ".gz":
-        with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as stream:
-            yield cast(IO[bytes], stream)
-    elif path.suffix == ".zst":
-        with _zstandard(str(path)).ZstdCompressor().stream_writer(raw) as stream:
-            yield stream
-    else:
-        yield raw
-
-
 def _zstandard(where: str) -> Any:
     try:
         import zstandard
@@ -255,22 +237,17 @@ def watching(advance: Callable[[int], None]) -> Iterator[None]:
 def spool(frames: Iterable[pl.DataFrame]) -> Sequence[pl.LazyFrame]:
     """Write frames of one schema to files (in `TMPDIR`, or where the system has temporary files), one at a time.
 
-    Args:
-        frames: each becomes a file, and should be small enough to be held.
-
     Returns:
-        The same frames, read when they are collected.
-
-    Raises:
-        Exception: whatever `frames` raised; no file is left then.
+        The same frames, read when they are collected; no file is left if `frames` raises an error.
     """
     folder = Path(tempfile.mkdtemp(dir=_folder().name))
     parts = []
     try:
         for number, frame in enumerate(frames):
             path = folder / f"{number:06d}.parquet"
+            empty = [pl.lit(None).alias(name) for name, dtype in frame.schema.items() if _holds_empty(dtype)]
             with naming_full_disk(path):
-                _fill_empty(frame).write_parquet(path, compression="zstd", compression_level=_LEVEL)
+                frame.with_columns(empty).write_parquet(path, compression="zstd", compression_level=_LEVEL)
             parts.append(pl.scan_parquet(path, glob=False))
             _WATCH.get()(frame.height)
     except BaseException:
@@ -279,12 +256,8 @@ def spool(frames: Iterable[pl.DataFrame]) -> Sequence[pl.LazyFrame]:
     return parts
 
 
-def _fill_empty(frame: pl.DataFrame) -> pl.DataFrame:
-    """Nulls in place of columns of objects without any key, which Parquet cannot hold."""
-    return frame.with_columns(pl.lit(None).alias(name) for name, dtype in frame.schema.items() if _holds_empty(dtype))
-
-
 def _holds_empty(dtype: pl.DataType) -> bool:
+    """Whether a type has objects without any key, which Parquet cannot hold."""
     if isinstance(dtype, pl.Struct):
         return not dtype.fields or any(_holds_empty(field.dtype) for field in dtype.fields)  # type: ignore[arg-type]
     return isinstance(dtype, pl.List) and _holds_empty(dtype.inner)  # type: ignore[arg-type]
@@ -333,8 +306,12 @@ class BadRows:
     def of(cls, data: DataSection) -> BadRows:
         """What the section `data` says of such rows; `UsageError` where rejects would replace a file that is something else."""
         rejects = None if data.rejects is None else Path(data.rejects)
-        if rejects is not None:
-            _require_rejects(rejects)
+        if rejects is not None and rejects.is_file() and rejects.stat().st_size:  # it may be the corpus itself
+            with rejects.open("rb") as stream:
+                first = stream.readline().rstrip()
+            if first != "\t".join(HEADER).encode():
+                what, expected = "the rejects would replace another file", "a new file, or rejects of an earlier command"
+                raise UsageError(what, where=f"--rejects {rejects}", expected=expected, todo="choose another name")
         return cls(strict=data.strict, rejects=rejects)
 
     def add(self, path: Path, line: int, why: str, content: str, *, column: int | None = None, expected: str = "a row that fits") -> None:
@@ -347,7 +324,10 @@ class BadRows:
     def close(self) -> list[str]:
         """Write the file of rejects, if there is to be one; the remark that says what was left out (none if nothing was)."""
         if self.rejects is not None:
-            _write(self.rows, self.rejects)
+            with replacing(self.rejects) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
+                writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
+                writer.writerow(HEADER)
+                writer.writerows((row.path, row.line, row.column, row.why, row.content) for row in self.rows)
         if not self.rows:
             return []
         listed = "; ".join(map(str, self.rows[:LISTED])) + ("; …" if len(self.rows) > LISTED else "")
@@ -361,18 +341,15 @@ def read_lines(
     """The lines of a text file with their numbers, counted from 1, without their ends; a byte order mark is passed over.
 
     A line that is not in the encoding goes to `bad`, with the column of its first wrong byte; more than ten of them say that the whole
-    file is of another encoding.
+    file is of another encoding, which is a `DataError`.
 
     Args:
         path: the file, perhaps compressed.
         bad: takes lines that cannot be decoded.
         encoding: of the file (default: UTF-8, or UTF-16 or UTF-32 if the file begins with their mark).
         ends: whether lines keep their ends.
-        surrogates: whether lines that go to `bad` are given, too, with surrogates for their wrong bytes: rows of several lines then
+        surrogates: whether lines that go to `bad` are also given, with surrogates for their wrong bytes: rows of several lines then
             begin and end where they do.
-
-    Raises:
-        DataError: more than ten lines are not in the encoding.
     """
     wrong = 0
     with open_bytes(path, "a text file") as stream:
@@ -380,41 +357,31 @@ def read_lines(
     if codec.startswith(("utf-16", "utf-32")):
         yield from _read_wide(path, codec, ends=ends)
         return
+    name = codec.removesuffix("-sig").upper()
     with open_bytes(path, "a text file") as stream:
         for number, raw in enumerate(stream, start=1):
             line = raw if ends else raw.removesuffix(b"\n").removesuffix(b"\r")
-            own = codec if number == 1 or codec != "utf-8-sig" else "utf-8"
+            exact = codec if number == 1 or codec != "utf-8-sig" else "utf-8"
             try:
-                yield number, line.decode(own)
+                yield number, line.decode(exact)
             except UnicodeDecodeError as error:
-                before = error.object[: error.start].decode(codec, "replace")
-                why = f"byte 0x{error.object[error.start]:02x} is not {codec.removesuffix('-sig').upper()} (--encoding names another)"
-                bad.add(path, number, why, line.decode(codec, "replace"), column=len(before) + 1, expected="text in its encoding")
+                column = len(error.object[: error.start].decode(codec, "replace")) + 1
+                why = f"byte 0x{error.object[error.start]:02x} is not {name} (--encoding names another)"
+                bad.add(path, number, why, line.decode(codec, "replace"), column=column, expected="text in its encoding")
                 wrong += 1
-                refuse_many(wrong, bad.rows[-1], codec.removesuffix("-sig").upper())
-                yield from [(number, line.decode(own, "surrogateescape"))] if surrogates else []
+                refuse_many(wrong, bad.rows[-1], name)
+                yield from [(number, line.decode(exact, "surrogateescape"))] if surrogates else []
 
 
 def refuse_many(wrong: int, row: BadRow, codec: str, *, texts: bool = False) -> None:
-    """More than ten rows that are not in the encoding: the file is in another one.
-
-    Args:
-        wrong: how many there are.
-        row: the last of them.
-        codec: the encoding.
-        texts: whether they are texts of a folder, each in a file of its own.
-
-    Raises:
-        DataError: there are more than ten.
-    """
-    if wrong <= LISTED:
-        return
-    raise DataError(
-        f"not {codec}: more than {LISTED} {'texts' if texts else 'rows'} cannot be decoded",
-        where=row.place,
-        expected=f"text in {codec}",
-        todo="name its encoding, such as --encoding latin-1 or cp1252, or convert it: iconv -f LATIN1 -t UTF-8 FILE",
-    )
+    """Refuse a file of which more than ten rows (or `texts` of a folder) are not in the encoding; `row` is the last of them."""
+    if wrong > LISTED:
+        raise DataError(
+            f"not {codec}: more than {LISTED} {'texts' if texts else 'rows'} cannot be decoded",
+            where=row.place,
+            expected=f"text in {codec}",
+            todo="name its encoding, such as --encoding latin-1 or cp1252, or convert it: iconv -f LATIN1 -t UTF-8 FILE",
+        )
 
 
 def _read_wide(path: Path, codec: str, *, ends: bool) -> Iterator[tuple[int, str]]:
@@ -430,25 +397,3 @@ def _read_wide(path: Path, codec: str, *, ends: bool) -> Iterator[tuple[int, str
                 expected=f"text in {codec.upper()}, as its first bytes or --encoding say",
                 todo="make the file again, or name its encoding with --encoding",
             ) from error
-
-
-def _require_rejects(path: Path) -> None:
-    """Refuse to replace what does not look like earlier rejects: it may be the corpus itself."""
-    if not path.is_file() or path.stat().st_size == 0:
-        return
-    with path.open("rb") as stream:
-        first = stream.readline().rstrip()
-    if first != "\t".join(HEADER).encode():
-        raise UsageError(
-            "the rejects would replace a file that holds something else",
-            where=f"--rejects {path}",
-            expected="a new file, or rejects of an earlier command",
-            todo="choose another name",
-        )
-
-
-def _write(rows: list[BadRow], path: Path) -> None:
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
-        writer.writerow(HEADER)
-        writer.writerows((row.path, row.line, row.column, row.why, row.content) for row in rows)

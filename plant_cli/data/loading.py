@@ -20,13 +20,7 @@ ANY = "files"  # the dataset that reads tables, and stands for whichever format 
 
 
 def load_dataset(context: StageContext, data: DataSection, tell: Callable[[str], None] | None = None) -> Dataset:
-    """The dataset of a section `data`; a note says what was recognised.
-
-    Raises:
-        UsageError: several plugins recognise what lies at the path.
-        DataError: it cannot be read.
-        ComponentError: there is no such plugin.
-    """
+    """The dataset of a section `data`; a note says what was recognised."""
     chosen = data.dataset if data.dataset.name != ANY else _recognise(context, data)
     spec, options = context.component(DatasetSpec, chosen)
     with _show_spooling(context.reporter, str(data.path or chosen.name)):

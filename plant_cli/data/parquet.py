@@ -40,11 +40,7 @@ ROW_GROUP = 1 << 18
 def write_frames(
     path: Path, frames: Iterable[pl.DataFrame], schema: Mapping[str, pl.DataType], metadata: Mapping[str, str], row_group: int = ROW_GROUP
 ) -> None:
-    """Write frames of one schema below one another, atomically; they are taken one at a time, from another thread.
-
-    Raises:
-        Exception: whatever `frames` raised; the file is then not there.
-    """
+    """Write frames of one schema below one another, atomically; they are taken one at a time, from another thread."""
     failures: list[Exception] = []
 
     def read(*_: Any) -> Iterator[pl.DataFrame]:

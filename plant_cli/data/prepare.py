@@ -24,11 +24,7 @@ from plant_cli.data.word_analysis import choose_analyser
 
 
 def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Reporter) -> StoredCorpus:
-    """Make a run's corpus of a dataset.
-
-    Raises:
-        DataError: no run can be made of this corpus; see `checks.REQUIRED` and `evidence.read_evidence`.
-    """
+    """Make a run's corpus of a dataset."""
     for remark in dataset.remarks:
         reporter.warn(remark)
     raw, records = _leave_out_empty(*read_fingerprints(dataset, reporter), reporter)

@@ -38,11 +38,7 @@ def require_same(
     tokenizer: str | None = None,
     against: Path | str = "the run's corpus",
 ) -> None:
-    """Refuse a file of another format, label order or tokenizer.
-
-    Raises:
-        ArtefactError: with both hashes and both places.
-    """
+    """Refuse a file of another format, label order or tokenizer."""
     written = str(found.get("format", "none"))
     if written != str(FORMAT):
         raise ArtefactError(
@@ -180,11 +176,7 @@ RecordType = TypeVar("RecordType", bound=Record)
 
 
 def read_record(path: Path, model: type[RecordType], what: str) -> RecordType:
-    """Read and check one record.
-
-    Raises:
-        ArtefactError: missing, damaged, or (run.json) written in a newer format.
-    """
+    """Read and check one record."""
     try:
         values = read_json(path, what)
     except ArtefactError as error:
@@ -254,9 +246,6 @@ def require_recorded(folder: Path, *names: str) -> None:
     """Refuse files that are not, byte for byte, what a stage recorded; readers of whole files call it first.
 
     Where no finished stage is recorded there is nothing to compare with, and files that were laid there later have no hash: they pass.
-
-    Raises:
-        ArtefactError: a file is missing or changed; the message says which, and what makes it again.
     """
     path = folder / STAGE_FILE
     if not path.exists():

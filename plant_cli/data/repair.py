@@ -173,10 +173,6 @@ def write_corpus(parts: SplitFrames, dataset: Dataset, output: Path, *, force: b
 
     Returns:
         What was written.
-
-    Raises:
-        UsageError: a file is there and `force` is false, or a share is to be written to a single file; nothing is written then.
-        DataError: the file's name ends in a format that is not known.
     """
     single = bool(output.suffix)
     _require_place(output, shard)
@@ -280,10 +276,6 @@ def write_format(dataset: Dataset, spec: DatasetSpec, output: Path, *, suffix: s
 
     Returns:
         What was written, and remarks on what the format cannot hold.
-
-    Raises:
-        UsageError: the folder is there and `force` is false, or there is a file of its name.
-        DataError: the format cannot hold the corpus; nothing is written then.
     """
     require_free(output, force=force, folder=True)
     lost = [] if dataset.evidence is None else ["this format does not hold gold evidence"]

@@ -59,9 +59,6 @@ def require_whole(shards: Mapping[Path, Shard], option: str, command: str) -> No
         shards: which shard each path holds.
         option: the one that names the paths.
         command: makes a shard.
-
-    Raises:
-        UsageError: a shard is missing or given twice, or there are none or some of different divisions.
     """
     by_shard: dict[Shard, Path] = {}
     wrong = ""

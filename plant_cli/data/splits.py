@@ -131,12 +131,7 @@ _RANGE = re.compile(r"(\d+)-(\d*)")
 
 
 def take_subset(dataset: Dataset, data: DataSection) -> tuple[Dataset, list[str]]:
-    """The part of a dataset that the section asks for, and what was left out; the dataset itself if it asks for nothing.
-
-    Raises:
-        UsageError: an option is not understood.
-        DataError: there is no such column, or nothing is left.
-    """
+    """The part of a dataset that the section asks for, and what was left out; the dataset itself if it asks for nothing."""
     steps = _choose_steps(data)
     if not steps:
         return dataset, []

@@ -74,12 +74,7 @@ class StoredCorpus:
         return iter(self.sizes)
 
     def split(self, name: SplitName) -> Split:
-        """One split: read from the source, tidied and compared by hash the first time it is asked for.
-
-        Raises:
-            DataError: the corpus has no such split.
-            ArtefactError: the source is no longer what the run was made from.
-        """
+        """One split: read from the source, tidied and compared by hash the first time it is asked for."""
         self._require_split(name)
         if name not in self._splits:
             self._splits.update({found: self._encode(found, frame) for found, frame in self._read(name)})
@@ -111,12 +106,7 @@ class StoredCorpus:
         return Split(name=name, doc_ids=doc_ids, texts=(), gold=gold, unseen=unseen, unseen_labels=unseen_labels, excluded=excluded)
 
     def stream(self, name: SplitName) -> Iterator[Split]:
-        """See `Corpus.stream`; a split that is in memory is given as it is.
-
-        Raises:
-            DataError: the corpus has no such split.
-            ArtefactError: the source is no longer what the run was made from; known at the end.
-        """
+        """See `Corpus.stream`; a split that is in memory is given as it is."""
         if name in self._splits or not self.has_split(name):
             yield self.split(name)
             return
@@ -171,11 +161,7 @@ class StoredCorpus:
 
 
 def open_corpus(folder: Path, load: Callable[[], Dataset]) -> StoredCorpus:
-    """The corpus that `prepare` wrote.
-
-    Raises:
-        ArtefactError: a file is missing or damaged, or the labels are not those of the record.
-    """
+    """The corpus that `prepare` wrote."""
     record = CorpusRecord.read(folder)
     require_outputs(folder, record)
     index = read_labels(folder)

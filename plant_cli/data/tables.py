@@ -6,19 +6,18 @@ import ast
 import io
 import json
 import re
-import stat
 import tokenize
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 
 import polars as pl
-from polars.exceptions import PolarsError
+from polars.exceptions import ComputeError, PolarsError
 from scipy.sparse import csr_array, load_npz
 
-from plant_cli.api.errors import DataError, first_line, near_names
+from plant_cli.api.errors import DataError, first_line
 from plant_cli.data.files import replacing
-from plant_cli.data.lines import SUFFIXES, BadRows, bare_name, compress, spool, writing_bytes
+from plant_cli.data.lines import FORMATS, SUFFIXES, BadRows, bare_name, read_head, spool, writing_bytes
 from plant_cli.data.parquet import panics_as_errors
 from plant_cli.data.text_tables import peek_names, peek_text, read_text_table
 
@@ -87,7 +86,6 @@ def load_sparse(path: Path) -> csr_array:
         raise ValueError(first_line(error)) from error
 
 
-FORMATS = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv")
 READABLE = "a Parquet, JSON lines, CSV or TSV file (the last three may be compressed with gzip or zstd)"
 _PARQUET = b"PAR1"
 LARGE = 1 << 26  # bytes of a table; a larger one in text is not held
@@ -107,7 +105,7 @@ def scan_table(path: Path, *, encoding: str | None = None, bad: BadRows | None =
     Raises:
         DataError: the file is missing, empty, truncated, not in its encoding or no table; with the line where there is one.
     """
-    head = _head(path)
+    head = read_head(path, READABLE)
     if head == _PARQUET:
         return _scan_parquet(path)
     if head == _ZIP:
@@ -124,7 +122,7 @@ def scan_table(path: Path, *, encoding: str | None = None, bad: BadRows | None =
 
 def peek_columns(path: Path, encoding: str | None = None) -> list[str]:
     """The columns of a table, from its first lines; none for a JSON list and for what is no table."""
-    return _scan_parquet(path).collect_schema().names() if _head(path) == _PARQUET else peek_names(peek_text(path, encoding))
+    return _scan_parquet(path).collect_schema().names() if read_head(path, READABLE) == _PARQUET else peek_names(peek_text(path, encoding))
 
 
 def text_columns(given: str, columns: Sequence[str]) -> list[str]:
@@ -179,11 +177,7 @@ def whole_numbers(column: str) -> pl.Expr:
 
 
 def output_format(path: Path) -> str:
-    """The format in which `write_table` writes a file of that name; ask before long work for the table.
-
-    Raises:
-        DataError: the name promises none of the formats.
-    """
+    """The format in which `write_table` writes a file of that name; ask before long work for the table."""
     form = table_format(path)
     if form is None or (form == ".parquet" and path.suffix in SUFFIXES):
         raise DataError(
@@ -201,9 +195,12 @@ def write_table(frame: pl.DataFrame, path: Path) -> None:
     Raises:
         DataError: the name promises none of the formats.
     """
-    content = _encode(frame, output_format(path))
+    form = output_format(path)
     with replacing(path) as temporary:
-        temporary.write_bytes(compress(content, path.suffix))
+        if form == ".parquet":
+            frame.write_parquet(temporary, compression="zstd")
+        else:
+            write_text_batches([frame], temporary)
 
 
 def write_text_batches(frames: Iterable[pl.DataFrame], path: Path) -> None:
@@ -223,13 +220,11 @@ def write_text_batches(frames: Iterable[pl.DataFrame], path: Path) -> None:
             stream.write(b"]")
 
 
-def _encode(frame: pl.DataFrame, form: str, *, header: bool = True) -> bytes:
+def _encode(frame: pl.DataFrame, form: str, *, header: bool) -> bytes:
     stream = io.BytesIO()
-    if form == ".parquet":
-        frame.write_parquet(stream, compression="zstd")
-    elif form in (".csv", ".tsv"):
+    if form in (".csv", ".tsv"):
         lists = [name for name, dtype in frame.schema.items() if dtype.base_type() is pl.List]
-        as_json = [pl.col(name).map_elements(_to_json, return_dtype=pl.String) for name in lists]
+        as_json = (pl.col(name).map_elements(lambda cell: json.dumps(list(cell), ensure_ascii=False), pl.String) for name in lists)
         frame.with_columns(as_json).write_csv(stream, separator="," if form == ".csv" else "\t", include_header=header)
     elif form == ".json":
         frame.write_json(stream)
@@ -238,56 +233,19 @@ def _encode(frame: pl.DataFrame, form: str, *, header: bool = True) -> bytes:
     return stream.getvalue()
 
 
-def _to_json(values: Iterable[object]) -> str:
-    return json.dumps(list(values), ensure_ascii=False)
-
-
-def _head(path: Path) -> bytes:
-    if path.is_dir():
-        raise DataError("this is a folder, not a table", where=str(path), expected=READABLE, todo="name a file in it")
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise DataError(
-                "this is no plain file: a device, a pipe or a socket has no end, or cannot be read twice",
-                where=str(path),
-                expected=READABLE,
-                todo="write what it gives into a file, and name that",
-            )
-        with path.open("rb") as stream:
-            head = stream.read(4)
-    except FileNotFoundError as error:
-        beside = [p.name for p in path.parent.iterdir() if table_format(p)] if path.parent.is_dir() else []
-        raise DataError(
-            "there is no such file",
-            where=str(path),
-            expected=near_names(path.name, beside) if beside else READABLE,
-            todo=f"check the path; relative paths start at {Path.cwd()}",
-        ) from error
-    except OSError as error:
-        raise DataError(
-            f"the file cannot be read: {error.strerror}", where=str(path), expected=READABLE, todo="check its rights, and where it leads"
-        ) from error
-    if not head:
-        raise DataError("the file is empty", where=str(path), expected=READABLE, todo="make the file again")
-    return head
-
-
 def _scan_parquet(path: Path) -> pl.LazyFrame:
-    with path.open("rb") as stream:
-        stream.seek(-len(_PARQUET), 2)
-        complete = stream.read() == _PARQUET and stream.tell() > 2 * len(_PARQUET)
     frame = pl.scan_parquet(path, glob=False)
     try:
-        if complete:
-            with panics_as_errors():
-                frame.collect_schema()
+        with path.open("rb") as stream, panics_as_errors():
+            stream.seek(-len(_PARQUET), 2)
+            if stream.read() != _PARQUET or stream.tell() <= 2 * len(_PARQUET):
+                raise ComputeError("the footer is missing")
+            frame.collect_schema()
             return frame
-        reason: Exception | None = None
     except PolarsError as error:
-        reason = error
-    raise DataError(
-        "the Parquet file is truncated or damaged",
-        where=f"{path} ({path.stat().st_size:,} bytes)",
-        expected="a Parquet file with its footer",
-        todo="copy or make the file again; a download may have stopped half way",
-    ) from reason
+        raise DataError(
+            "the Parquet file is truncated or damaged",
+            where=f"{path} ({path.stat().st_size:,} bytes)",
+            expected="a Parquet file with its footer",
+            todo="copy or make the file again; a download may have stopped half way",
+        ) from error

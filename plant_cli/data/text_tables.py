@@ -8,13 +8,14 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import polars as pl
 from polars.exceptions import PolarsError
 
 from plant_cli.api.errors import DataError, first_line
+from plant_cli.data.blocks import cut_by_size
 from plant_cli.data.lines import BadRows, decode_text, find_encoding, open_bytes, read_bytes, read_lines
 
 BLOCK = 1 << 26  # characters that are parsed together
@@ -43,9 +44,6 @@ def read_text_table(path: Path, encoding: str | None, bad: BadRows) -> Iterator[
     """A table in text as frames, one for each `BLOCK` of it, at least one.
 
     In CSV and TSV every column is a string (an id `007` keeps its zeros), and an empty cell is null. A short row is filled with nulls.
-
-    Raises:
-        DataError: it is empty, no text or no table, a quoted field is not closed, or the objects do not fit one table.
     """
     head = peek_text(path, encoding)
     start = head.lstrip()[:1]
@@ -104,20 +102,48 @@ class _Lines:
             yield line
         self.ended = True
 
-    def rows(self, separator: str) -> Iterator[tuple[int, list[str]]]:
-        """The rows, each with the line on which it begins; blank lines are rows without fields."""
-        csv.field_size_limit(2**31 - 1)
-        start = 1
-        for row in csv.reader(self, delimiter=separator):
-            if self.ended or self.size > LONGEST:  # only a quoted field asks for a line beyond the last one
-                raise DataError(
-                    "a quoted field is not closed",
-                    where=f"{self.path}, line {start}",
-                    expected='fields with quotes written as "…", and quotes inside them doubled',
-                    todo="close the quotes, or write the table as JSON lines or Parquet",
-                )
-            yield start, row
-            start, self.size = self.number + 1, 0
+
+def read_rows(
+    path: Path, bad: BadRows, encoding: str | None = None, separator: str = ",", *, exact: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a table with the line on which each begins, the header first; blank lines are left out.
+
+    A row that has more fields than the header, or bytes that are not in the encoding, goes to `bad`. A row with fewer fields is filled
+    up with empty ones; it goes to `bad` too where rows must be as long as the header (`exact`).
+
+    Raises:
+        DataError: a quoted field is not closed, or the header is not in the encoding.
+    """
+    csv.field_size_limit(2**31 - 1)
+    lines, start, width = _Lines(path, encoding, bad), 1, 0
+    rows = csv.reader(lines, delimiter=separator)
+    while True:
+        before, row = len(bad.rows), next(rows, None)
+        if row is None:
+            return
+        if lines.ended or lines.size > LONGEST:  # only a quoted field asks for a line beyond the last one
+            raise DataError(
+                "a quoted field is not closed",
+                where=f"{path}, line {start}",
+                expected='fields with quotes written as "…", and quotes inside them doubled',
+                todo="close the quotes, or write the table as JSON lines or Parquet",
+            )
+        line, start, lines.size = start, lines.number + 1, 0
+        wrong = len(bad.rows) > before
+        if not (row or width == 1 if width else any(map(str.strip, row))):
+            continue
+        if wrong and not width:
+            todo = "name its encoding, such as --encoding windows-1252"
+            where = bad.rows[-1].place
+            raise DataError("the header is not in the encoding of the file", where=where, expected="text in its encoding", todo=todo)
+        if lines.returns:
+            row = [cell.replace("\0", "\r") for cell in row]
+        width = width or len(row)
+        if len(row) > width or (exact and len(row) < width):
+            expected = f"{width} fields, those that contain {separator!r} in double quotes"
+            bad.add(path, line, f"{len(row)} fields, the header has {width}", separator.join(row), expected=expected)
+        elif not wrong:
+            yield line, row + [""] * (width - len(row))
 
 
 def _read_separated(path: Path, encoding: str | None, bad: BadRows, head: str) -> Iterator[pl.DataFrame]:
@@ -125,62 +151,30 @@ def _read_separated(path: Path, encoding: str | None, bad: BadRows, head: str) -
     first = next((line for line in head.split("\n") if line.strip()), None)
     if first is None:
         raise DataError("the file is empty", where=str(path), expected="a header or a JSON object in line 1", todo="make the file again")
-    if separator is None or "\r" in first.strip():
-        raise DataError(
-            "the file is not a table" if separator is None else "the lines end in carriage returns alone",
-            where=f"{path}, line 1: {first.strip()[:60]!r}",
-            expected="a header with at least two columns, separated by tabs, commas or semicolons"
-            if separator is None
-            else "line feeds, as all systems of today write them",
-            todo="add a header line such as text,labels" if separator is None else f"convert them: tr '\\r' '\\n' < {path} > converted.csv",
-        )
-    lines, before = _Lines(path, encoding, bad), len(bad.rows)
-    names: list[str] = []
-    rows: list[list[str]] = []
-    size, given = 0, False
-    for line, row in lines.rows(separator):
-        wrong, before = len(bad.rows) > before, len(bad.rows)
-        if not names:
-            if any(map(str.strip, row)):
-                names = _check_names(row, bad.rows[-1].place if wrong else "", f"{path}, line {line}")
-        elif wrong:  # bytes of it are not in the encoding
-            continue
-        elif len(row) > len(names):
-            content = separator.join(row).replace("\0", "\r")
-            expected = f"{len(names)} fields, those that contain {separator!r} in double quotes"
-            bad.add(path, line, f"{len(row)} fields, the header has {len(names)}", content, expected=expected)
-            before = len(bad.rows)
-        elif row or len(names) == 1:
-            rows.append(row + [""] * (len(names) - len(row)))
-            size += sum(map(len, row))
-            if size > BLOCK:
-                yield _make_frame(names, rows, lines.returns)
-                rows, size, given = [], 0, True
-    if rows or not given:
-        yield _make_frame(names, rows, lines.returns)
+    if separator is None:
+        what, expected = "the file is not a table", "a header with at least two columns, separated by tabs, commas or semicolons"
+        todo = "add a header line such as text,labels"
+    elif "\r" in first.strip():
+        what, expected = "the lines end in carriage returns alone", "line feeds, as all systems of today write them"
+        todo = f"convert them: tr '\\r' '\\n' < {path} > converted.csv"
+    else:
+        rows = read_rows(path, bad, encoding, separator)
+        line, header = next(rows)
+        names = _check_names(header, f"{path}, line {line}")
+        blocks = cut_by_size((row for _, row in rows), lambda row: sum(map(len, row)), BLOCK)
+        for block in chain([next(blocks, [])], blocks):
+            cells = pl.DataFrame(block, schema=dict.fromkeys(names, pl.String), orient="row")
+            yield cells.with_columns(pl.when(pl.all() != "").then(pl.all()))
+        return
+    raise DataError(what, where=f"{path}, line 1: {first.strip()[:60]!r}", expected=expected, todo=todo)
 
 
-def _make_frame(names: Sequence[str], rows: Sequence[Sequence[str]], returns: bool) -> pl.DataFrame:
-    columns = dict(zip(names, zip(*rows, strict=True) if rows else [()] * len(names), strict=True))
-    frame = pl.DataFrame(columns, schema=dict.fromkeys(names, pl.String))
-    if returns:
-        frame = frame.with_columns(pl.all().str.replace_all("\0", "\r", literal=True))
-    return frame.with_columns(pl.when(pl.all() != "").then(pl.all()))
-
-
-def _check_names(row: Sequence[str], wrong: str, where: str) -> list[str]:
+def _check_names(row: Sequence[str], where: str) -> list[str]:
     """The names of the columns; refuses two of one name, since it could not be said which of them is meant."""
-    if wrong:
-        todo = "name its encoding, such as --encoding windows-1252"
-        raise DataError("the header is not in the encoding of the file", where=wrong, expected="text in its encoding", todo=todo)
     repeated = sorted({name for name in row if name and row.count(name) > 1})
     if repeated:
-        raise DataError(
-            f"{row.count(repeated[0])} columns are called '{shorten(repeated[0])}'",
-            where=f"{where}: {show_names(row)}",
-            expected="each name once",
-            todo="rename or remove all but one of them",
-        )
+        what, todo = f"{row.count(repeated[0])} columns are called '{shorten(repeated[0])}'", "rename or remove all but one of them"
+        raise DataError(what, where=f"{where}: {show_names(row)}", expected="each name once", todo=todo)
     return [name or "_" * row[:place].count("") for place, name in enumerate(row)]
 
 
@@ -191,12 +185,12 @@ def _find_separator(head: str) -> str | None:
     counts = {separator: bare.count(separator) for separator in _SEPARATORS if separator in bare}
     if not counts and first.strip('" ').isidentifier():
         return "\t"  # one column, such as texts to be labelled: commas in it part nothing
-    return max(counts, key=lambda separator: (_agrees(head, separator), counts[separator]), default=None)
 
+    def rank(separator: str) -> tuple[bool, int]:
+        widths = [len(row) for row in islice(_parse_rows(head, separator), 2)]
+        return len(widths) == 2 and widths[0] == widths[1], counts[separator]
 
-def _agrees(head: str, separator: str) -> bool:
-    widths = [len(row) for row in islice(_parse_rows(head, separator), 2)]
-    return len(widths) == 2 and widths[0] == widths[1]
+    return max(counts, key=rank, default=None)
 
 
 def _parse_rows(text: str, separator: str) -> Iterator[list[str]]:
@@ -206,33 +200,23 @@ def _parse_rows(text: str, separator: str) -> Iterator[list[str]]:
 
 
 def _read_objects(path: Path, encoding: str | None, bad: BadRows) -> Iterator[pl.DataFrame]:
-    lines: list[Numbered] = []
-    size, given = 0, False
-    for line in read_lines(path, bad, encoding):
-        if line[1].strip():
-            lines.append(line)
-            size += len(line[1])
-        if size > BLOCK and (frame := _parse_objects(path, lines, bad)) is not None:
+    lines = (line for line in read_lines(path, bad, encoding) if line[1].strip())
+    frames = (_parse_objects(path, block, bad) for block in cut_by_size(lines, lambda line: len(line[1]), BLOCK))
+    empty = True
+    for frame in frames:
+        if frame is not None:
             yield frame
-            given = True
-        if size > BLOCK:
-            lines, size = [], 0
-    if (frame := _parse_objects(path, lines, bad)) is not None:
-        yield frame
-    elif not given:
-        todo = "make the file again"
-        raise DataError("no line of the file can be read", where=str(path), expected="a JSON object on each line", todo=todo)
+            empty = False
+    if empty:
+        expected, todo = "a JSON object on each line", "make the file again"
+        raise DataError("no line of the file can be read", where=str(path), expected=expected, todo=todo)
 
 
 def _parse_objects(path: Path, lines: Sequence[Numbered], bad: BadRows) -> pl.DataFrame | None:
     """Lines as a table, without those that are no JSON objects; None if none is left."""
-    try:
-        if lines and not any(
-            match[1] for _, line in lines for match in _SURROGATES.finditer(line)
-        ):  # polars reads half a character as zero
-            return _read_ndjson(lines)
-    except PolarsError:
-        pass
+    halves = any(match[1] for _, line in lines for match in _SURROGATES.finditer(line))  # polars reads half a character as zero
+    if not halves and (frame := _read_ndjson(lines)) is not None:
+        return frame
     sound = []
     for number, line in lines:
         fault = _find_fault(line)
@@ -240,20 +224,27 @@ def _parse_objects(path: Path, lines: Sequence[Numbered], bad: BadRows) -> pl.Da
             sound.append((number, line))
         else:
             bad.add(path, number, fault[0], line, column=fault[1], expected="one JSON object on each line")
+    if sound and (frame := _read_ndjson(sound)) is None:
+        raise _explain_values(sound, path)
+    return frame if sound else None
+
+
+def _read_ndjson(lines: Sequence[Numbered]) -> pl.DataFrame | None:
+    """Lines as a table; None where polars does not read them."""
     try:
-        return _read_ndjson(sound) if sound else None
-    except PolarsError as error:
-        raise _explain_values(sound, path) from error
-
-
-def _read_ndjson(lines: Sequence[Numbered]) -> pl.DataFrame:
-    return pl.read_ndjson("\n".join(line for _, line in lines).encode(), infer_schema_length=None)
+        return pl.read_ndjson("\n".join(line for _, line in lines).encode(), infer_schema_length=None)
+    except PolarsError:
+        return None
 
 
 def _find_fault(line: str) -> tuple[str, int | None] | None:
     """What is wrong with a line that should be a JSON object, and in which column."""
+
+    def refuse(name: str) -> None:
+        raise ValueError(f"{name} is no JSON: null stands for a number that is not there")
+
     try:
-        value = json.loads(line, parse_constant=_refuse_constant)
+        value = json.loads(line, parse_constant=refuse)
         json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         return f"not JSON: {error.msg}", error.colno
@@ -264,16 +255,12 @@ def _find_fault(line: str) -> tuple[str, int | None] | None:
     return None if isinstance(value, dict) else (f"a JSON {type(value).__name__}, not an object", None)
 
 
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON: null stands for a number that is not there")
-
-
 def _explain_values(lines: Sequence[Numbered], path: Path) -> DataError:
     """The first of JSON objects, each right in itself, with which polars does not read the lines so far."""
-    last = bisect_left(range(len(lines) - 1), True, key=lambda i: not _is_readable(lines[: i + 1]))
+    last = bisect_left(range(len(lines) - 1), True, key=lambda i: _read_ndjson(lines[: i + 1]) is None)
     number, text = lines[last]
     what, expected = "its values are of other types than those before it", "objects with the same types in every line"
-    if not _is_readable([lines[last]]):
+    if _read_ndjson([lines[last]]) is None:
         what, expected = "a value does not fit into a table", "numbers of fewer than 20 digits and below 1e308"
     else:
         for key, value in json.loads(text).items():
@@ -283,14 +270,6 @@ def _explain_values(lines: Sequence[Numbered], path: Path) -> DataError:
                 what, expected = f"'{shorten(key)}' is of type {type(value).__name__}", f"{type(seen).__name__}, as in line {first}"
                 break
     return DataError(f"a line cannot be read: {what}", where=f"{path}, line {number}", expected=expected, todo="mend or remove that line")
-
-
-def _is_readable(lines: Sequence[Numbered]) -> bool:
-    try:
-        _read_ndjson(lines)
-    except PolarsError:
-        return False
-    return True
 
 
 def _read_list(path: Path, encoding: str | None) -> pl.DataFrame:

@@ -178,9 +178,6 @@ _ENOUGH = 0.5  # of the labels have a title: with fewer, the table may write its
 def read_titles(dataset: Dataset, reporter: Reporter) -> pl.DataFrame:
     """`label`, `title` (null where it is empty) and the other `COLUMNS`, each label once; a note names a label with
     several titles.
-
-    Raises:
-        DataError: labels or titles are lists or objects.
     """
     if dataset.labels is None:
         return pl.DataFrame(schema={name: SCHEMA[name] for name in COLUMNS})
@@ -312,10 +309,6 @@ def read_skos(text: str, syntax: str, language: str | None, path: Path) -> tuple
 
     Returns:
         A table in the schema of vocabularies, sorted by URI, and remarks.
-
-    Raises:
-        ComponentError: rdflib is not installed.
-        DataError: the file cannot be parsed, or asks for something from a network.
     """
     rdflib, graph = _parse(text, syntax, path)
     skos, terms = rdflib.SKOS, rdflib.DCTERMS
@@ -431,9 +424,6 @@ def read_vocabulary(path: Path, language: str | None = None, encoding: str | Non
 
     Returns:
         A table of the schema `vocabulary_tables.SCHEMA`, each label once, and remarks: what was recognised, what is odd.
-
-    Raises:
-        DataError: the file cannot be read, or holds no labels.
     """
     content = read_bytes(path, _EXPECTED)
     encoding = find_fallback(content, encoding)

@@ -74,11 +74,7 @@ class _Reduced(dict[str, str]):
 
 
 def choose_analyser(asked: str, texts: Sequence[str], reporter: Reporter) -> AnalyserRecord:
-    """How the words of a corpus are counted.
-
-    Raises:
-        ComponentError: there is no such analyser.
-    """
+    """How the words of a corpus are counted."""
     if asked == NONE:
         return AnalyserRecord()
     specs = _automatic() if asked == AUTO else [installed().find(AnalyserSpec, asked)]

@@ -110,6 +110,10 @@ class Rare50Options(MimicOptions):
 
 
 _OPTIONS: dict[str, type[Options]] = {
+    "xmlrepository-features": FeatureOptions,
+    "attentionxml": AttentionXMLOptions,
+    "libsvm": FeatureOptions,
+    "huggingface-dataset": HubOptions,
     "eurlex57k": Eurlex57kOptions,
     "codiesp": CodiespOptions,
     "reuters-21578": ReutersOptions,
@@ -124,44 +128,45 @@ _OPTIONS: dict[str, type[Options]] = {
 }
 
 
-def _format(name: str, summary: str, reader: str, options: type[Options] = NoOptions) -> DatasetSpec:
-    """A format that is read: `reader` is a module, or a `LineFormat`."""
-    where = f"plant_datasets.{reader}{'.' if ':' in reader else ':'}"
-    return DatasetSpec(name=name, summary=summary, options=options, load=f"{where}load", recognise=f"{where}recognise")
-
-
-def _annif(form: str, summary: str) -> DatasetSpec:
-    """A format that is read and written."""
-    name, functions = f"annif-{form}", [f"plant_datasets.annif:{verb}_{form}" for verb in ("load", "recognise", "write")]
-    if form == "tsv":
-        functions[:2] = [f"plant_datasets.line_formats:ANNIF_TSV.{verb}" for verb in ("load", "recognise")]
-    return DatasetSpec(name=name, summary=summary, load=functions[0], recognise=functions[1], write=functions[2])
-
-
-FORMATS = (
-    _format(
-        "xmlrepository",
-        "XML repository with texts: trn.json.gz and lbl.json.gz, or trn_X.txt, trn_X_Y.txt and Y.txt; filter files.",
-        "xmlrepository",
-    ),
-    _format(
+_TABLES = "A table with a split column, or a folder of train, validation and test tables: Parquet, JSON lines, CSV or TSV."
+_XML = "XML repository with texts: trn.json.gz and lbl.json.gz, or trn_X.txt, trn_X_Y.txt and Y.txt; filter files."
+_HUB = "Hugging Face: a folder that save_to_disk left, or a data set of the hub."
+# name, summary, where `load` and `recognise` are (a module, or a `LineFormat` in one), and the function that writes
+_READERS: Sequence[tuple[str, str, str, str | None]] = (
+    ("files", _TABLES, "table_corpora:", None),
+    ("xmlrepository", _XML, "xmlrepository:", None),
+    (
         "xmlrepository-features",
         "XML repository, first format: a line 'N D L', then labels and feature:value.",
-        "line_formats:XML_FEATURES",
-        FeatureOptions,
+        "line_formats:XML_FEATURES.",
+        None,
     ),
-    _format("attentionxml", "AttentionXML: train_texts.txt and train_labels.txt.", "line_formats:ATTENTIONXML", AttentionXMLOptions),
-    _format("pecos", "PECOS and X-Transformer: X.trn.txt, Y.trn.npz and output-items.txt.", "line_formats:PECOS"),
-    _format("text2text", "PECOS's text2text: numbers of labels, a tab and the text on each line.", "line_formats:TEXT2TEXT"),
-    _format(
-        "libmultilabel", "LibMultiLabel: an id, labels separated by blanks, and the text, separated by tabs.", "line_formats:LIBMULTILABEL"
+    ("attentionxml", "AttentionXML: train_texts.txt and train_labels.txt.", "line_formats:ATTENTIONXML.", None),
+    ("pecos", "PECOS and X-Transformer: X.trn.txt, Y.trn.npz and output-items.txt.", "line_formats:PECOS.", None),
+    ("text2text", "PECOS's text2text: numbers of labels, a tab and the text on each line.", "line_formats:TEXT2TEXT.", None),
+    (
+        "libmultilabel",
+        "LibMultiLabel: an id, labels separated by blanks, and the text, separated by tabs.",
+        "line_formats:LIBMULTILABEL.",
+        None,
     ),
-    _format("libsvm", "LibSVM, multi-label: labels, then feature:value counted from 1.", "line_formats:LIBSVM", FeatureOptions),
-    _annif("tsv", "Annif's short documents: a text, a tab and <uri>s on each line."),
-    _annif("csv", "Annif's CSV: columns text and subject_uris, perhaps document_id."),
-    _annif("jsonl", "Annif's JSON lines: document_id, text and subjects with uri and label."),
-    _annif("folder", "Annif's full texts: document.txt with document.tsv or document.key."),
-    _format("huggingface-dataset", "Hugging Face: a folder that save_to_disk left, or a data set of the hub.", "hub_datasets", HubOptions),
+    ("libsvm", "LibSVM, multi-label: labels, then feature:value counted from 1.", "line_formats:LIBSVM.", None),
+    ("annif-tsv", "Annif's short documents: a text, a tab and <uri>s on each line.", "line_formats:ANNIF_TSV.", "write_tsv"),
+    ("annif-csv", "Annif's CSV: columns text and subject_uris, perhaps document_id.", "annif:csv_", "write_csv"),
+    ("annif-jsonl", "Annif's JSON lines: document_id, text and subjects with uri and label.", "line_formats:ANNIF_JSONL.", "write_jsonl"),
+    ("annif-folder", "Annif's full texts: document.txt with document.tsv or document.key.", "annif:folder_", "write_folder"),
+    ("huggingface-dataset", _HUB, "hub_datasets:", None),
+)
+_TABLE_READER, *FORMATS = (
+    DatasetSpec(
+        name=name,
+        summary=summary,
+        options=_OPTIONS.get(name, NoOptions),
+        load=f"plant_datasets.{where}load",
+        recognise=f"plant_datasets.{where}recognise",
+        write=None if write is None else f"plant_datasets.annif:{write}",
+    )
+    for name, summary, where, write in _READERS
 )
 
 
@@ -169,12 +174,7 @@ FORMATS = (
 def plant_register_datasets() -> Sequence[DatasetSpec]:
     """The datasets of this plugin."""
     return [
-        DatasetSpec(
-            name="files",
-            summary="A table with a split column, or a folder of train, validation and test tables: Parquet, JSON lines, CSV or TSV.",
-            load="plant_datasets.table_corpora:load",
-            recognise="plant_datasets.table_corpora:recognise",
-        ),
+        _TABLE_READER,
         DatasetSpec(
             name="synthetic-clinic",
             summary="Generated notes that look clinical, with codes, a long tail, negations and gold evidence; needs no download.",

@@ -1,26 +1,23 @@
-"""Annif's formats: full texts in a folder, JSON lines and CSV are read here; these and its TSV are written."""
+"""Annif's formats: full texts in a folder and CSV are read here; these, its TSV and its JSON lines are written."""
 
 from __future__ import annotations
 
 import csv
-import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, NoOptions, SplitName
-from plant_cli.kit import BadRows, bare_name, read_lines, refuse_many, writing_text
+from plant_cli.kit import BadRows, bare_name, read_lines, read_rows, refuse_many, writing_text
 from plant_datasets.corpus_reader import (
     ALIASES,
     SCHEMA,
     CorpusReader,
     Document,
     Part,
-    check_text,
     find_example,
     find_file,
     find_parts,
@@ -29,12 +26,11 @@ from plant_datasets.corpus_reader import (
 )
 
 _TEXT, _SUBJECTS, _ID = "text", "subject_uris", "document_id"  # columns of the CSV format
-_WRONG = re.compile("[\udc80-\udcff]")  # a byte that is not in the encoding
 _BREAKS = re.compile(r"[\r\n\t]+")
 _LONGEST_ID = 200  # bytes of a file's name
 
 
-def load_folder(data: DataSection, options: NoOptions) -> Dataset:
+def folder_load(data: DataSection, options: NoOptions) -> Dataset:
     """Read a folder of documents, or its folders train, validation and test; the name of a file is the id of its document."""
     reader = CorpusReader.of(data)
     titles: dict[str, str | None] = {}
@@ -46,7 +42,7 @@ def load_folder(data: DataSection, options: NoOptions) -> Dataset:
     return reader.dataset(parts, titles)
 
 
-def recognise_folder(data: DataSection) -> str | None:
+def folder_recognise(data: DataSection) -> str | None:
     """Texts with .tsv or .key files of the same names."""
     for folder in [] if data.path is None else _folders(Path(data.path)).values():
         text, key = next((text, key) for text in _texts(folder) if (key := _key_of(text)))
@@ -55,12 +51,11 @@ def recognise_folder(data: DataSection) -> str | None:
 
 
 def _folders(path: Path) -> dict[Part, Path]:
-    if not path.is_dir():
-        return {}
-    if any(_key_of(text) for text in _texts(path)):
+    children = [path, *(sorted(path.iterdir()))] if path.is_dir() else []
+    labelled = [folder for folder in children if folder.is_dir() and any(map(_key_of, _texts(folder)))]
+    if path in labelled:
         return {None: path}
-    below = [folder for folder in sorted(path.iterdir()) if folder.is_dir() and folder.name.lower() in ALIASES]
-    parts: dict[Part, Path] = {ALIASES[folder.name.lower()]: folder for folder in below if any(map(_key_of, _texts(folder)))}
+    parts: dict[Part, Path] = {ALIASES[name]: folder for folder in labelled if (name := folder.name.lower()) in ALIASES}
     return parts if "train" in parts else {}
 
 
@@ -110,55 +105,13 @@ def _read_key(reader: CorpusReader, path: Path, titles: dict[str, str | None]) -
         yield label
 
 
-def load_jsonl(data: DataSection, options: NoOptions) -> Dataset:
-    """Read a file or a folder of train.jsonl, validation.jsonl and test.jsonl; the labels of subjects become titles."""
-    reader = CorpusReader.of(data)
-    titles: dict[str, str | None] = {}
-    return reader.dataset({part: _read_jsonl(reader, path, titles) for part, path in find_parts(reader.path, _is_jsonl).items()}, titles)
-
-
-def recognise_jsonl(data: DataSection) -> str | None:
-    """A JSON object with a text and a list of subjects in the first line."""
-    example = find_example(data, _is_jsonl)
-    return None if example is None else f"Annif's JSON lines (first line of {example.name}: '{first_lines(example, 1)[0][:30]}…')"
-
-
-def _is_jsonl(path: Path) -> bool:
-    line = next((line for line in first_lines(path) if line.strip()), "")
-    try:
-        value = json.loads(line)
-    except ValueError:
-        return False
-    return isinstance(value, dict) and "text" in value and isinstance(value.get("subjects"), list)
-
-
-def _read_jsonl(reader: CorpusReader, path: Path, titles: dict[str, str | None]) -> Iterator[Document]:
-    for number, line in reader.lines(path):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            text, subjects, doc_id = row["text"] or "", row.get("subjects") or [], row.get("document_id")
-            labels = {str(subject["uri"]): subject.get("label") for subject in subjects}
-            check_text(text)
-        except json.JSONDecodeError as error:
-            reader.bad.add(path, number, f"not JSON: {error.msg}", line, column=error.colno)
-            continue
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            reader.bad.add(path, number, f"not {{text, subjects: [{{uri}}]}}: {error}", line)
-            continue
-        for label, title in labels.items():
-            titles[label] = titles.get(label) or (title if isinstance(title, str) else None)
-        yield Document(number, text, list(labels), None if doc_id in (None, "") else str(doc_id))
-
-
-def load_csv(data: DataSection, options: NoOptions) -> Dataset:
+def csv_load(data: DataSection, options: NoOptions) -> Dataset:
     """Read a file or a folder of train.csv, validation.csv and test.csv; metadata stay unread."""
     reader = CorpusReader.of(data)
     return reader.dataset({part: _read_csv(reader, path) for part, path in find_parts(reader.path, _is_csv).items()})
 
 
-def recognise_csv(data: DataSection) -> str | None:
+def csv_recognise(data: DataSection) -> str | None:
     """The columns text and subject_uris in the first line."""
     example = find_example(data, _is_csv)
     return None if example is None else f"Annif's CSV format (columns of {example.name}: {first_lines(example, 1)[0][:60]})"
@@ -170,16 +123,9 @@ def _is_csv(path: Path) -> bool:
 
 
 def _read_csv(reader: CorpusReader, path: Path) -> Iterator[Document]:
-    csv.field_size_limit(2**31 - 1)
-    last = ""
-
-    def lines() -> Iterator[str]:
-        nonlocal last
-        for _, last in reader.lines(path, ends=True, surrogates=True):
-            yield last
-
-    rows = csv.reader(lines())
-    columns = [name.strip() for name in next(rows, [])]
+    reader.files.append(path)
+    rows = read_rows(path, reader.bad, reader.data.encoding, exact=True)
+    columns = [name.strip() for name in next(rows, (1, []))[1]]
     if not {_TEXT, _SUBJECTS} <= set(columns):
         raise DataError(
             f"the columns are {', '.join(columns)}",
@@ -187,31 +133,10 @@ def _read_csv(reader: CorpusReader, path: Path) -> Iterator[Document]:
             expected=f"{_TEXT} and {_SUBJECTS}",
             todo="name them so, or name another format with --dataset",
         )
-    for number, (line, row) in enumerate(_number_rows(reader, path, rows, lambda: last), start=1):
-        if not row or any(_WRONG.search(cell) for cell in row):  # lines with wrong bytes are bad rows already
-            continue
-        if len(row) != len(columns):
-            out = io.StringIO(newline="")
-            csv.writer(out, lineterminator="").writerow(row)
-            reader.bad.add(path, line, f"{len(row)} fields, the first line has {len(columns)}", out.getvalue())
-            continue
+    for number, (_, row) in enumerate(rows, start=1):
         cells = dict(zip(columns, row, strict=True))
         uris = [uri.strip("<>") for uri in cells[_SUBJECTS].split()]
         yield Document(number, cells[_TEXT], [uri for uri in uris if uri], cells.get(_ID) or None)
-
-
-def _number_rows(reader: CorpusReader, path: Path, rows: Any, last: Callable[[], str]) -> Iterator[tuple[int, list[str]]]:
-    """The rows with the line in which each begins; an empty row for one that is no CSV."""
-    while True:
-        start = rows.line_num + 1
-        try:
-            yield start, next(rows)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            why = "a field without quotes has a carriage return" if "new-line" in str(error) else str(error)
-            reader.bad.add(path, start, why, last(), expected="fields with line breaks in double quotes")
-            yield start, []
 
 
 def _documents(dataset: Dataset) -> Iterator[tuple[SplitName, Iterator[tuple[str, str, list[str]]]]]:
@@ -277,14 +202,14 @@ def write_csv(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
 def write_jsonl(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
     """Write train.jsonl, validation.jsonl and test.jsonl; nothing is lost."""
     titles = _titles(dataset)
+
+    def write_line(doc_id: str, text: str, labels: Sequence[str]) -> str:
+        subjects = [{"uri": label, "label": titles[label]} if titles.get(label) else {"uri": label} for label in labels]
+        return json.dumps({"document_id": doc_id, "text": text, "subjects": subjects}, ensure_ascii=False)
+
     for split, rows in _documents(dataset):
-        _write_lines(folder / f"{split}.jsonl{suffix}", (_describe(doc_id, text, labels, titles) for doc_id, text, labels in rows))
+        _write_lines(folder / f"{split}.jsonl{suffix}", (write_line(*row) for row in rows))
     return []
-
-
-def _describe(doc_id: str, text: str, labels: Sequence[str], titles: dict[str, str | None]) -> str:
-    subjects = [{"uri": label, "label": titles[label]} if titles.get(label) else {"uri": label} for label in labels]
-    return json.dumps({"document_id": doc_id, "text": text, "subjects": subjects}, ensure_ascii=False)
 
 
 def write_folder(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
@@ -292,23 +217,18 @@ def write_folder(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
     _refuse_signs(dataset, "<>\t\r\n", "the labels, in angle brackets")
     titles = {label: _BREAKS.sub(" ", title or "") for label, title in _titles(dataset).items()}
     for split, rows in _documents(dataset):
-        _refuse_ids(dataset.splits[split].select("doc_id").collect()["doc_id"].to_list())
+        ids = dataset.splits[split].select("doc_id").collect()["doc_id"].to_list()
+        wrong = [name for name in ids if not name or name[0] == "." or set("/\\\0\r\n") & set(name) or len(name.encode()) > _LONGEST_ID]
+        if wrong or len({name.casefold() for name in ids}) < len(ids):
+            raise DataError(
+                f"the id {wrong[0]!r} cannot be the name of a file" if wrong else "two ids differ only by case",
+                where="the ids of documents",
+                expected="ids that can be names of files: each document is a file",
+                todo="choose another format, such as annif-jsonl, or other ids with --id-column",
+            )
         (folder / split).mkdir()
         for doc_id, text, labels in rows:
             with writing_text(folder / split / f"{doc_id}.txt{suffix}") as stream:
                 stream.write(text)
             _write_lines(folder / split / f"{doc_id}.tsv{suffix}", (f"<{label}>\t{titles.get(label, '')}" for label in labels))
     return []
-
-
-def _refuse_ids(ids: Sequence[str]) -> None:
-    wrong = next(
-        (name for name in ids if not name or set("/\\\0\r\n") & set(name) or name.startswith(".") or len(name.encode()) > _LONGEST_ID), None
-    )
-    if wrong is not None or len({name.casefold() for name in ids}) < len(ids):
-        raise DataError(
-            "two ids differ only by case" if wrong is None else f"the id {wrong!r} cannot be the name of a file",
-            where="the ids of documents",
-            expected="ids that can be names of files: each document is a file",
-            todo="choose another format, such as annif-jsonl, or other ids with --id-column",
-        )

@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, Pieces, PlantError, SplitName, UsageError
-from plant_cli.kit import BadRows, bare_name, collect, read_lines, spool
+from plant_cli.kit import BadRows, bare_name, collect, cut_by_size, read_lines, spool
 
 SCHEMA = {"doc_id": pl.String(), "text": pl.String(), "labels": pl.List(pl.String())}
 ALIASES: dict[str, SplitName] = {
@@ -23,7 +23,8 @@ ALIASES: dict[str, SplitName] = {
     "test": "test", "testing": "test", "tst": "test",
 }  # fmt: skip
 SAMPLE = 20  # lines that show a format
-_DOCUMENTS, _CHARACTERS = 10_000, 1 << 25  # of a block of documents in memory
+_CHARACTERS = 1 << 25  # of a block of documents in memory
+_OVERHEAD = 3_000  # what a document counts beside its text, so that a block holds at most some 10,000
 _MOST = 0.8  # of the lines of a sample fit their format: a few bad rows hide none
 _BINARY = (b"PAR1", b"PK\x03\x04", b"\x93NUM")  # first bytes of Parquet, zip and numpy files
 Part = SplitName | None  # None: the documents are in no splits
@@ -107,31 +108,20 @@ class CorpusReader:
 
 
 def _make_frames(documents: Iterable[Document], prefix: str) -> Sequence[pl.LazyFrame]:
-    frames = (_make_frame(block, prefix) for block in _cut_blocks(documents))
+    blocks = cut_by_size(documents, lambda document: len(document.text) + _OVERHEAD, _CHARACTERS)
+    frames = (
+        pl.DataFrame(
+            {
+                "doc_id": [document.id or f"{prefix}{document.number}" for document in block],
+                "text": [document.text for document in block],
+                "labels": [list(document.labels) for document in block],
+            },
+            schema=SCHEMA,
+        )
+        for block in blocks
+    )
     first, second = next(frames, pl.DataFrame(schema=SCHEMA)), next(frames, None)
     return [first.lazy()] if second is None else spool(chain([first, second], frames))
-
-
-def _cut_blocks(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    block: list[Document] = []
-    size = 0
-    for document in documents:
-        block.append(document)
-        size += len(document.text)
-        if len(block) == _DOCUMENTS or size >= _CHARACTERS:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block
-
-
-def _make_frame(block: Sequence[Document], prefix: str) -> pl.DataFrame:
-    columns = {
-        "doc_id": [document.id or f"{prefix}{document.number}" for document in block],
-        "text": [document.text for document in block],
-        "labels": [list(document.labels) for document in block],
-    }
-    return pl.DataFrame(columns, schema=SCHEMA)
 
 
 def split_by_hash(parts: Sequence[pl.LazyFrame], where: str) -> dict[SplitName, list[pl.LazyFrame]]:
@@ -152,13 +142,6 @@ def choose_split(key: str) -> SplitName:
     """The split of a key (a text, a patient) by its hash: 80/10/10."""
     tenth = 10 * int.from_bytes(hashlib.sha256(key.encode("utf-8")).digest()[:6], "big") >> 48
     return "validation" if tenth == 8 else "test" if tenth == 9 else "train"
-
-
-def check_text(text: object) -> None:
-    """Raise `TypeError` or `ValueError` for what JSON may hold and a text cannot: another type, or half a character (`\\ud83d`)."""
-    if not isinstance(text, str):
-        raise TypeError(f"a text is wanted, not {type(text).__name__}")
-    text.encode()
 
 
 def split_of(name: str) -> SplitName | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plant_cli.api import DataError, DataSection, Dataset
+from plant_cli.api import DataError, DataSection, Dataset, first_line
 from plant_cli.kit import BadRows, bare_name, load_sparse, read_lines
 from plant_datasets.corpus_reader import (
     ALIASES,
@@ -42,11 +43,11 @@ _NAMES = ("label_names.txt", "labels.txt", "output-items.txt")
 
 
 class Fault(ValueError):
-    """Why a line cannot be read, and at which column, counted from 1."""
+    """Why a line cannot be read, at which column (None: no single one) and line of what was read, counted from 1."""
 
-    def __init__(self, why: str, column: int | None = 1) -> None:
+    def __init__(self, why: str, column: int | None = 1, line: int = 1) -> None:
         super().__init__(why)
-        self.why, self.column = why, column
+        self.why, self.column, self.line = why, column, line
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class Line:
     text: str = ""
     id: str | None = None
     features: Sequence[tuple[int, float]] = ()  # number and value
+    titles: Mapping[str, str | None] = field(default_factory=dict)  # of its labels
 
 
 @dataclass(frozen=True)
@@ -64,14 +66,14 @@ class NumberedLabels:
     """Labels that a format writes as numbers."""
 
     ids: Sequence[str] | None  # of the labels `first`, `first` + 1, …; None: the numbers are the ids
-    titles: Mapping[str, str | None]
+    titles: dict[str, str | None] = field(default_factory=dict)
     first: int = 0
 
     def name(self, number: int) -> str:
         """The id of a label; `Fault` if there is none."""
         if number < self.first or (self.ids is not None and number >= self.first + len(self.ids)):
             last = "" if self.ids is None else f" to {self.first + len(self.ids) - 1:,}"
-            raise Fault(f"there is no label {number}: labels are numbered from {self.first}{last}")
+            raise Fault(f"there is no label {number}: labels are numbered from {self.first}{last}", None)
         return str(number) if self.ids is None else self.ids[number - self.first]
 
 
@@ -83,7 +85,7 @@ def read_names(reader: CorpusReader, folder: Path, names: Sequence[str]) -> Numb
         return NumberedLabels([row[0] for row in rows], {row[0]: row[1] or None for row in rows})
     file = find_file(folder, *names)
     if file is None:
-        return NumberedLabels(None, {})
+        return NumberedLabels(None)
     text = "\n".join(reader.all_lines(file)).rstrip()
     lines = text.split("\n") if text else []
     return NumberedLabels([str(number) for number in range(len(lines))], {str(n): line.strip() or None for n, line in enumerate(lines)})
@@ -162,6 +164,7 @@ class LineFormat:
                     ids = [label if isinstance(label, str) else labels.name(label) for label in parsed.labels]
                     text = parsed.text if self.first_feature is None else _name_features(parsed, features, self.first_feature)
                     document = Document(number, text, ids, parsed.id)
+                    labels.titles.update((label, labels.titles.get(label) or title) for label, title in parsed.titles.items())
             except Fault as fault:
                 reader.bad.add(path, place, fault.why, line, column=fault.column, expected=self.example)
             yield number, document
@@ -179,18 +182,15 @@ class LineFormat:
 
     def _read_labels(self, reader: CorpusReader, paths: Sequence[Path]) -> NumberedLabels:
         """The labels; numbered from 1 if no document has label 0 and one has the label of the last number."""
-        labels = read_names(reader, paths[0].parent, self.names) if self.names else NumberedLabels(None, {})
+        labels = read_names(reader, paths[0].parent, self.names) if self.names else NumberedLabels(None)
         if self.pair:
             return labels
         count = max(map(_count_labels, paths)) if self.header else len(labels.ids or ())
         highest = 0
         for path in paths if count else ():
             for place, line in read_lines(path, BadRows(), reader.data.encoding):
-                numbers = (
-                    []
-                    if place <= self.header
-                    else [int(number) for number in _LABEL_NUMBER.findall(re.split("[ \t]", line, maxsplit=1)[0])]
-                )
+                head = "" if place <= self.header else re.split("[ \t]", line, maxsplit=1)[0]
+                numbers = [int(number) for number in _LABEL_NUMBER.findall(head)]
                 if 0 in numbers:
                     return labels
                 highest = max(highest, *numbers, 0)
@@ -254,6 +254,43 @@ def _name_features(line: Line, names: Sequence[str] | None, first: int) -> str:
     if wrong := next((f"feature {number} has no name" for number in numbers if not first <= number < first + len(names)), None):
         raise Fault(wrong)
     return " ".join(names[number - first] for number in numbers)
+
+
+def read_json(content: str, keys: str, read: Callable[[Any], Line]) -> Line:
+    """What `read` makes of a JSON value; `Fault` for what is no JSON, lacks one of the keys, or has no text that can be written."""
+    try:
+        line = read(json.loads(content))
+        if not isinstance(line.text, str):
+            raise TypeError(f"a text is wanted, not {type(line.text).__name__}")
+        line.text.encode()  # half a character (`\\ud83d`) cannot be
+    except json.JSONDecodeError as error:
+        raise Fault(f"not JSON: {error.msg}", error.colno, error.lineno) from error
+    except (KeyError, TypeError, ValueError, AttributeError, StopIteration, RecursionError) as error:
+        raise Fault(f"not {keys}: {first_line(error)}", None) from error
+    return line
+
+
+def _json_lines(keys: str, read: Callable[[Any], Line]) -> Callable[[str, str], Line | None]:
+    """A parser of lines that are JSON objects."""
+    return lambda line, first: read_json(line, keys, read) if line.strip() else None
+
+
+def _read_subjects(row: Any) -> Line:
+    subjects = row.get("subjects") or []
+    titles = {str(subject["uri"]): title if isinstance(title := subject.get("label"), str) else None for subject in subjects}
+    doc_id = row.get("document_id")
+    return Line(list(titles), row["text"] or "", None if doc_id in (None, "") else str(doc_id), titles=titles)
+
+
+def _fits_annif_json(path: Path, lines: list[str]) -> bool:
+    value = json.loads(next((line for line in lines if line.strip()), "null"))
+    return isinstance(value, dict) and "text" in value and isinstance(value.get("subjects"), list)
+
+
+def _read_product(row: Any) -> Line:
+    text = "\n".join(part for part in (row.get("title"), row.get("content")) if part)
+    doc_id = None if row.get("uid") in (None, "") else str(row["uid"])
+    return Line([int(label) for label in row.get("target_ind", [])], text, doc_id)
 
 
 def _parse_annif(line: str, first: str) -> Line | None:
@@ -348,6 +385,13 @@ def _parse_numbers(line: str, first: str) -> Line:
 
 
 ANNIF_TSV = LineFormat("Annif's TSV format", _parse_annif, "text<TAB><uri> <uri>", _fits_annif)
+ANNIF_JSONL = LineFormat(
+    "Annif's JSON lines",
+    _json_lines("{text, subjects: [{uri}]}", _read_subjects),
+    '{"text": …, "subjects": [{"uri": …}]}',
+    _fits_annif_json,
+    accepts=lambda path: Path(bare_name(path)).suffix in ("", ".json", ".jsonl", ".ndjson"),
+)
 LIBMULTILABEL = LineFormat(
     "LibMultiLabel's format", _parse_libmultilabel, "LAB1 LAB2<TAB>text, or id<TAB>LAB1 LAB2<TAB>text", _fits_libmultilabel
 )
@@ -388,4 +432,9 @@ ATTENTIONXML = LineFormat(
 PECOS = LineFormat("PECOS's and X-Transformer's format", _parse_numbers, "3 17", pair=("Y.{}.npz", "X.{}.txt"), names=_ITEMS[:1])
 XML_TEXTS = LineFormat(
     "the XML repository's format with texts", _parse_numbers, "3:1 17:1", pair=("{}_X_Y.txt", "{}_X.txt"), names=("Y.txt",), header=1
+)
+XML_JSON = LineFormat(
+    XML_TEXTS.title,
+    _json_lines("{title, content, target_ind}", _read_product),
+    '{"title": …, "content": …, "target_ind": [17, 4096]}',
 )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import csv
-import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +12,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, SplitName, first_line
-from plant_cli.kit import System, add_dot, collect, find_encoding, open_bytes, refuse_many, scan_table, show_names
+from plant_cli.kit import System, add_dot, collect, read_rows, scan_table, show_names
 from plant_datasets.corpus_reader import ALIASES, CorpusReader, choose_split
 
 Kind = Literal["diagnosis", "procedure"]
@@ -49,7 +47,6 @@ _NUMBERS = re.compile(r"(\s\d+)+\s")
 _BLANKS = re.compile(r"\s+")
 _WORD = re.compile(r"\w+")
 _DEIDENTIFIED = re.compile(r"\[\*\*.*?\*\*\]|_{3,}", re.DOTALL)
-_WRONG = re.compile("[\udc80-\udcff]")  # how Python writes a byte that is not in the encoding
 _KEPT = 2_000  # characters of a bad row that are reported: a note is long
 
 
@@ -100,62 +97,28 @@ def find_table(root: Path, name: str) -> Path:
     return paths[0]
 
 
-def read_rows(reader: CorpusReader, name: str, columns: Sequence[str], parse: Callable[..., Parsed]) -> Iterator[Parsed]:
+def read_table(reader: CorpusReader, name: str, columns: Sequence[str], parse: Callable[..., Parsed]) -> Iterator[Parsed]:
     """What `parse` makes of the cells of each row; it raises `ValueError` for a bad row. A table is never in memory as a whole."""
     path = find_table(reader.path, name)
     reader.files.append(path)
-    csv.field_size_limit(2**31 - 1)
-    with open_bytes(path, "a table of MIMIC") as stream:
-        codec = find_encoding(stream.read(4), reader.data.encoding, str(path))
-    lenient = "strict" if codec.startswith(("utf-16", "utf-32")) else "surrogateescape"
-    with open_bytes(path, "a table of MIMIC") as stream, io.TextIOWrapper(stream, encoding=codec, errors=lenient, newline="") as text:
-        lines = _number_rows(csv.reader(text), path)
-        names = [column.strip().lower() for column in next(lines, (1, []))[1]]
-        missing = [column for column in columns if column not in names]
-        if missing:
-            raise DataError(
-                f"there is no column {missing[0]}",
-                where=f"{path}, line 1: {show_names(names)}",
-                expected=f"columns {', '.join(columns)}",
-                todo="copy the file again from PhysioNet",
-            )
-        positions, stray, encoding = [names.index(column) for column in columns], 0, codec.removesuffix("-sig").upper()
-        for line, row in lines:
-            try:
-                _check_row(row, len(names), encoding)
-                parsed = parse(*(row[position] for position in positions))
-            except ValueError as error:
-                content = ",".join(row)[:_KEPT].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-                reader.bad.add(path, line, str(error), content)
-                stray += isinstance(error, UnicodeError)
-                refuse_many(stray, reader.bad.rows[-1], encoding)
-                continue
-            yield parsed
-
-
-def _check_row(row: list[str], width: int, encoding: str) -> None:
-    """Raise `ValueError` for a row with more or fewer fields than the header, and `UnicodeError` for one that cannot be decoded."""
-    if len(row) != width:
-        raise ValueError(f"{len(row)} fields, the header has {width}")
-    for match in filter(None, map(_WRONG.search, row)):
-        raise UnicodeError(f"byte 0x{ord(match[0]) - 0xDC00:02x} is not {encoding} (--encoding names another)")
-
-
-def _number_rows(rows: Any, path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Rows with the line in which each begins: a note has many lines."""
-    start = rows.line_num + 1
-    try:
-        for row in rows:
-            if row:
-                yield start, row
-            start = rows.line_num + 1
-    except (UnicodeError, csv.Error) as error:
+    rows = read_rows(path, reader.bad, reader.data.encoding, exact=True)
+    names = [column.strip().lower() for column in next(rows, (1, []))[1]]
+    missing = [column for column in columns if column not in names]
+    if missing:
         raise DataError(
-            f"the table cannot be read on: {error}",
-            where=f"{path}, line {start:,}",
-            expected="rows of CSV, in UTF-8 or in the encoding that --encoding names",
-            todo="copy the file again, or name its encoding with --encoding",
-        ) from error
+            f"there is no column {missing[0]}",
+            where=f"{path}, line 1: {show_names(names)}",
+            expected=f"columns {', '.join(columns)}",
+            todo="copy the file again from PhysioNet",
+        )
+    positions = [names.index(column) for column in columns]
+    for line, row in rows:
+        try:
+            parsed = parse(*(row[position] for position in positions))
+        except ValueError as error:
+            reader.bad.add(path, line, str(error), ",".join(row)[:_KEPT])
+            continue
+        yield parsed
 
 
 def read_number(value: str) -> str | None:
@@ -200,7 +163,7 @@ def _read_codes(
     """Codes of one version with their dots; a remark counts the rows without code or admission."""
     codes: dict[str, set[str]] = {}
     blank = 0
-    for admission, code, number in read_rows(reader, _TABLES[kind], columns, parse):
+    for admission, code, number in read_table(reader, _TABLES[kind], columns, parse):
         if admission is None or not code or code.lower() == "nan":
             blank += 1
         elif number == version:
@@ -224,7 +187,7 @@ def read_mimic3(reader: CorpusReader, codes: Mapping[Kind, Codes], options: Any)
     columns = ("row_id", "subject_id", "hadm_id", "chartdate", "charttime", "category", "description", "text")
     notes: dict[str, list[tuple[tuple[Any, ...], str, str]]] = {}
     homeless = 0
-    for note in read_rows(reader, "noteevents", columns, parse):
+    for note in read_table(reader, "noteevents", columns, parse):
         if note is None:
             continue
         admission, order, subject, text = note
@@ -244,7 +207,7 @@ def read_mimic4(reader: CorpusReader, codes: Mapping[Kind, Codes], options: Any)
 
     notes: dict[str, tuple[str, list[str]]] = {}
     homeless = blank = repeated = 0
-    for subject, admission, text in read_rows(reader, "discharge", ("subject_id", "hadm_id", "text"), parse):
+    for subject, admission, text in read_table(reader, "discharge", ("subject_id", "hadm_id", "text"), parse):
         homeless += admission is None
         blank += admission is not None and not text.strip()
         if admission is None or not text.strip():
@@ -360,7 +323,7 @@ def _read_titles(reader: CorpusReader, columns: Sequence[str], version: int) -> 
     """Titles of diagnoses and procedures; where both have a code, the diagnosis's counts."""
     rows = []
     for kind, table in _TABLES.items():
-        for row in read_rows(reader, f"d_icd_{table.removesuffix('_icd')}", columns, lambda *cells: cells):
+        for row in read_table(reader, f"d_icd_{table.removesuffix('_icd')}", columns, lambda *cells: cells):
             if len(row) == 2 or row[2].strip() == str(version):
                 rows.append((add_dot(row[0].strip(), SYSTEMS[kind, version]), row[1].strip()))
     titles = pl.DataFrame(rows, schema={"label": pl.String, "title": pl.String}, orient="row")

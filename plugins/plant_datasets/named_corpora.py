@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from polars.exceptions import PolarsError
 from plant_cli.api import Choice, DataError, DataSection, Dataset, DatasetCard, Options, SplitName, UsageError, first_line
 from plant_cli.kit import BadRows, find_used_labels, read_bytes, read_lines
 from plant_datasets import CARDS, FORMATS, CodiespOptions, Eurlex57kOptions, NoOptions, ReutersOptions, TibkatOptions, mimic, table_corpora
-from plant_datasets.corpus_reader import ALIASES, CorpusReader, Document, Part, check_text
+from plant_datasets.corpus_reader import ALIASES, CorpusReader, Document, Part
+from plant_datasets.line_formats import Fault, Line, read_json
 
 _STORY = re.compile(r"<REUTERS\s(.*?)>(.*?)</REUTERS>", re.DOTALL)
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
@@ -119,38 +121,33 @@ def find_split_folders(path: Path, pattern: str) -> dict[SplitName, Path]:
     )
 
 
-def _read_json_files(
-    reader: CorpusReader, paths: Sequence[Path], parse: Callable[[Any, Path], tuple[str, Sequence[str], str]], expected: str
-) -> Iterator[Document]:
-    """The document of each file; `parse` gives text, labels and id, or raises one of the errors below."""
+def _read_json_files(reader: CorpusReader, paths: Sequence[Path], keys: str, read: Callable[[Any, Path], Line]) -> Iterator[Document]:
+    """The document of each file."""
     for number, path in enumerate(paths, start=1):
         content = "\n".join(line for _, line in reader.lines(path))
         try:
-            text, labels, doc_id = parse(json.loads(content), path)
-            check_text(text)
-        except json.JSONDecodeError as error:
-            reader.bad.add(path, error.lineno, f"not JSON: {error.msg}", content[:500], column=error.colno)
-        except (KeyError, TypeError, ValueError, AttributeError, StopIteration) as error:
-            reader.bad.add(path, 1, f"not {expected}: {first_line(error)}", content[:500])
+            found = read_json(content, keys, partial(read, path=path))
+        except Fault as fault:
+            reader.bad.add(path, fault.line, fault.why, content[:500], column=fault.column)
         else:
-            yield Document(number, text, labels, doc_id)
+            yield Document(number, found.text, [str(label) for label in found.labels], found.id)
 
 
 def read_eurlex57k(data: DataSection, options: Eurlex57kOptions) -> Dataset:
     """Header, recitals and main body of each law, a JSON file each; a label is the number of a EuroVoc concept."""
 
-    def parse(law: Any, path: Path) -> tuple[str, list[str], str]:
+    def read(law: Any, path: Path) -> Line:
         body = law["main_body"] if isinstance(law["main_body"], list) else [law["main_body"]]
         attached = [law.get("attachments")] if options.attachments else []
         pieces = [law.get("header") or law.get("title"), law.get("recitals"), *body, *attached]
         labels = [str(concept) for concept in law["concepts"]]
-        return "\n".join(str(piece) for piece in pieces if piece), labels, str(law.get("celex_id") or path.stem)
+        return Line(labels, "\n".join(str(piece) for piece in pieces if piece), str(law.get("celex_id") or path.stem))
 
     reader = CorpusReader.of(data)
     keys = "{celex_id, header, recitals, main_body, concepts}"
     folders = find_split_folders(reader.path, "*.json")
     parts: dict[Part, Iterator[Document]] = {
-        split: _read_json_files(reader, sorted(folder.glob("*.json")), parse, keys) for split, folder in folders.items()
+        split: _read_json_files(reader, sorted(folder.glob("*.json")), keys, read) for split, folder in folders.items()
     }
     dataset = reader.dataset(parts)
     pattern = "*[Ee][Uu][Rr][Oo][Vv][Oo][Cc]*.json*"
@@ -193,7 +190,7 @@ def read_tibkat(data: DataSection, options: TibkatOptions) -> Dataset:
     """Title and abstracts of each record, a JSON-LD file each; labels are numbers of the GND, their German names the titles."""
     titles: dict[str, str | None] = {}
 
-    def parse(record: Any, path: Path) -> tuple[str, list[str], str]:
+    def read(record: Any, path: Path) -> Line:
         nodes = _as_list(record["@graph"])
         document = next(node for node in nodes if "TIBKAT" in node.get("@id", ""))
         texts = [*_as_list(document.get("title")), *_as_list(document.get("abstract"))]
@@ -201,14 +198,14 @@ def read_tibkat(data: DataSection, options: TibkatOptions) -> Dataset:
         for node in nodes:
             if names := _as_list(node.get("sameAs")):
                 titles.setdefault(node["@id"], str(names[0]))
-        return "\n".join(map(str, texts)), labels, f"{path.parent.parent.name}-{path.parent.name}-{path.stem}"
+        return Line(labels, "\n".join(map(str, texts)), f"{path.parent.parent.name}-{path.parent.name}-{path.stem}")
 
     reader = CorpusReader.of(data)
     parts: dict[Part, Iterator[Document]] = {}
     for split, folder in find_split_folders(reader.path, "**/*.jsonld").items():
         paths = [path for path in sorted(folder.rglob("*.jsonld")) if options.language in ("all", path.parent.name)]
         if paths:
-            parts[split] = _read_json_files(reader, paths, parse, "a record with @graph, title and dcterms:subject")
+            parts[split] = _read_json_files(reader, paths, "a record with @graph, title and dcterms:subject", read)
     return reader.dataset(parts, titles)
 
 

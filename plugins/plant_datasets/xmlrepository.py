@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from plant_cli.api import DataError, DataSection, Dataset, NoOptions, SplitName
-from plant_datasets.corpus_reader import CorpusReader, Document, Part, check_text, find_file, lacks_training
-from plant_datasets.line_formats import XML_TEXTS, Fault, NumberedLabels, read_names
+from plant_datasets.corpus_reader import CorpusReader, Document, Part, find_file, lacks_training
+from plant_datasets.line_formats import XML_JSON, XML_TEXTS, NumberedLabels, read_names
 
 _NAMES: dict[SplitName, str] = {"train": "trn", "validation": "val", "test": "tst"}
 _FILTERS: dict[SplitName, str] = {"train": "filter_labels_train.txt", "test": "filter_labels_test.txt"}
@@ -26,7 +25,7 @@ def load(data: DataSection, options: NoOptions) -> Dataset:
     for split, name in _NAMES.items():
         documents = find_file(reader.path, f"{name}.json")
         if documents is not None:
-            parts[split] = _read_json(reader, documents, labels)
+            parts[split] = XML_JSON.read(reader, documents, None, labels)
         elif split in pairs:
             parts[split] = XML_TEXTS.read(reader, *pairs[split], labels)
         filters = find_file(reader.path, _FILTERS[split]) if split in _FILTERS and split in parts else None
@@ -47,42 +46,22 @@ def recognise(data: DataSection) -> str | None:
 
 
 def _read_labels(reader: CorpusReader, path: Path) -> NumberedLabels:
-    labels = [_parse_label(line, path, number) for number, line in enumerate(reader.all_lines(path), start=1) if line.strip()]
+    labels = []
+    for number, line in enumerate(reader.all_lines(path), start=1):
+        try:
+            label = json.loads(line) if line.strip() else {}
+            why = "" if isinstance(label, dict) else "no JSON object"
+        except ValueError as error:
+            why = str(error)
+        if why:
+            where, expected = f"{path}, line {number:,}", '{"uid": …, "title": …} on every line: labels go by their line'
+            raise DataError(f"a label cannot be read: {why}", where=where, expected=expected, todo="mend the line")
+        labels += [label] if line.strip() else []
     ids = [str(label.get("uid", number)) for number, label in enumerate(labels)]
     if repeated := len(ids) - len(set(ids)):
         reader.remarks.append(f"{path}: {repeated:,} uids occur twice, so labels go by their number")
         ids = [str(number) for number in range(len(ids))]
     return NumberedLabels(ids, {uid: str(label.get("title") or "") or None for uid, label in zip(ids, labels, strict=True)})
-
-
-def _parse_label(line: str, path: Path, number: int) -> dict[str, Any]:
-    try:
-        value = json.loads(line)
-        if isinstance(value, dict):
-            return value
-        why = "no JSON object"
-    except ValueError as error:
-        why = str(error)
-    where, expected = f"{path}, line {number:,}", '{"uid": …, "title": …} on every line: labels go by their line'
-    raise DataError(f"a label cannot be read: {why}", where=where, expected=expected, todo="mend the line")
-
-
-def _read_json(reader: CorpusReader, path: Path, labels: NumberedLabels) -> Iterator[Document]:
-    for number, line in reader.lines(path):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            text = "\n".join(part for part in (row.get("title"), row.get("content")) if part)
-            check_text(text)
-            doc_id = None if row.get("uid") in (None, "") else str(row["uid"])
-            yield Document(number, text, [labels.name(int(label)) for label in row.get("target_ind", [])], doc_id)
-        except json.JSONDecodeError as error:
-            reader.bad.add(path, number, f"not JSON: {error.msg}", line, column=error.colno)
-        except Fault as fault:
-            reader.bad.add(path, number, f"{fault.why} (target_ind)", line)
-        except (AttributeError, TypeError, ValueError) as error:
-            reader.bad.add(path, number, f"not {{title, content, target_ind}}: {error}", line)
 
 
 def _exclude(

@@ -16,7 +16,6 @@ from plant_cli.data.lines import (
     LISTED,
     BadRows,
     bare_name,
-    compress,
     decode_text,
     find_encoding,
     find_fallback,
@@ -25,6 +24,7 @@ from plant_cli.data.lines import (
     read_lines,
     spool,
     watching,
+    writing_bytes,
     writing_text,
 )
 
@@ -78,7 +78,7 @@ def test_rejects_replace_nothing_but_rejects(tmp_path: Path) -> None:
         BadRows.of(data).close()
         assert place.read_text() == "file\tline\tcolumn\treason\tcontent\n"
     place.write_text("text,labels\n")
-    with pytest.raises(UsageError, match="would replace a file that holds something else"):
+    with pytest.raises(UsageError, match="would replace another file"):
         BadRows.of(data)
     assert place.read_text() == "text,labels\n"
 
@@ -115,10 +115,16 @@ def test_what_is_written_is_read_and_equal_texts_give_equal_bytes(tmp_path: Path
         assert first.stat().st_size < 10_000
 
 
+def compress(path: Path, content: bytes) -> bytes:
+    with writing_bytes(path) as stream:
+        stream.write(content)
+    return path.read_bytes()
+
+
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
 @pytest.mark.parametrize("keep", [0.5, 0.99])
 def test_a_truncated_file_is_noticed(tmp_path: Path, suffix: str, keep: float) -> None:
-    content = compress("".join(map(str, range(100_000))).encode(), suffix)
+    content = compress(tmp_path / f"c{suffix}", "".join(map(str, range(100_000))).encode())
     (tmp_path / "x").write_bytes(content[: int(keep * len(content))])
     with pytest.raises(DataError, match="truncated or damaged"):
         read_bytes(tmp_path / "x")
@@ -126,7 +132,7 @@ def test_a_truncated_file_is_noticed(tmp_path: Path, suffix: str, keep: float) -
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
 def test_damage_in_the_middle_is_noticed(tmp_path: Path, suffix: str) -> None:
-    content = bytearray(compress("".join(map(str, range(100_000))).encode(), suffix))
+    content = bytearray(compress(tmp_path / f"c{suffix}", "".join(map(str, range(100_000))).encode()))
     content[len(content) // 2] ^= 255
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(DataError, match="truncated or damaged"):
@@ -135,7 +141,7 @@ def test_damage_in_the_middle_is_noticed(tmp_path: Path, suffix: str) -> None:
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
 def test_files_put_one_after_the_other_are_read_as_one(tmp_path: Path, suffix: str) -> None:
-    (tmp_path / "x").write_bytes(compress(b"a\n", suffix) + compress(b"b\n", suffix))
+    (tmp_path / "x").write_bytes(compress(tmp_path / f"c{suffix}", b"a\n") + compress(tmp_path / f"c{suffix}", b"b\n"))
     assert read_bytes(tmp_path / "x") == b"a\nb\n"
 
 
