@@ -70,15 +70,8 @@ def open_bytes(path: Path, expected: str = "a file") -> Iterator[IO[bytes]]:
     head = read_head(path, expected)
     kind = "zstd" if head == _ZSTD else "gzip"
     try:
-        with path.open("rb") as raw:
-            if head.startswith(_GZIP):
-                with gzip.open(raw, "rb") as unzipped:
-                    yield cast(IO[bytes], unzipped)
-            elif head == _ZSTD:
-                with io.BufferedReader(_ZstdReader(raw, _zstandard(str(path)).ZstdDecompressor()), _BLOCK) as buffered:
-                    yield buffered
-            else:
-                yield raw
+        with path.open("rb") as raw, _unpack(raw, head, path) as stream:
+            yield stream
     except OSError as error:
         if not isinstance(error, gzip.BadGzipFile):
             raise _unreadable(path, error, expected) from error
@@ -87,6 +80,12 @@ def open_bytes(path: Path, expected: str = "a file") -> Iterator[IO[bytes]]:
         if not isinstance(error, (EOFError, zlib.error)) and type(error).__name__ != "ZstdError":
             raise
         raise _damaged(kind, path, error) from error
+
+
+def _unpack(raw: IO[bytes], head: bytes, path: Path) -> IO[bytes]:
+    if head == _ZSTD:
+        return io.BufferedReader(_ZstdReader(raw, _zstandard(str(path)).ZstdDecompressor()), _BLOCK)
+    return cast(IO[bytes], gzip.open(raw, "rb")) if head.startswith(_GZIP) else raw
 
 
 def _unreadable(path: Path, error: OSError, expected: str) -> DataError:

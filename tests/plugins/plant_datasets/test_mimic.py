@@ -21,8 +21,8 @@ from plant_datasets.mimic import (
     read_mimic4_codes,
     read_number,
     read_rare_lists,
-    read_table,
     read_splits,
+    read_table,
 )
 
 from plant_cli.api import DataError, DataSection, Dataset
