@@ -363,10 +363,11 @@ def argument_meanings(docstring: str | None) -> dict[str, str]:
 
 def field_meanings(owner: type) -> dict[str, str]:
     """What the string below each field of a class says, or the part `Args:` of its docstring."""
-    body = ast.parse(inspect.getsource(owner)).body[0].body  # type: ignore[attr-defined]
+    classes = [base for base in reversed(owner.__mro__) if base.__module__.startswith("plant_cli.")]
     below = {
         ast.unparse(field.target): str(text.value.value)
-        for field, text in pairwise(body)
+        for base in classes
+        for field, text in pairwise(ast.parse(inspect.getsource(base)).body[0].body)  # type: ignore[attr-defined]
         if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
     }
     return argument_meanings(owner.__doc__) | below

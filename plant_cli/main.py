@@ -9,8 +9,8 @@ import typer
 from typer.main import get_command
 
 import plant_cli
-from plant_cli.cli.execution import reopen_closed, tolerate_lost_reader
 from plant_cli.cli.failures import report_failures
+from plant_cli.cli.streams import reopen_closed, tolerate_lost_reader
 from plant_cli.cli.tree import CONTEXT, StageGroup
 from plant_cli.registry import Registry, installed
 from plant_cli.runs.machine import limit_spinning

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from types import ModuleType
 from typing import Any
 
@@ -56,9 +56,8 @@ class Registry:
     def load(self, points: Iterable[EntryPoint]) -> None:
         """Load entry points one by one; one that fails is recorded as broken, and the others are loaded all the same."""
         for point in points:
-            record = PluginRecord(name=point.name, module=point.module)
-            if point.dist is not None:
-                record = replace(record, distribution=point.dist.name, version=point.dist.version)
+            distribution, version = _identify(point.dist)
+            record = PluginRecord(name=point.name, module=point.module, distribution=distribution, version=version)
             try:
                 with redirect_stdout(sys.stderr):  # what is read from stdout is the result of a command alone
                     module = point.load()
@@ -282,12 +281,16 @@ def _bad_options(kind: str, spec: Spec, error: ValidationError) -> ComponentErro
 
 
 @cache
+def _identify(distribution: Distribution | None) -> tuple[str, str]:
+    """Name and version of a distribution, whose metadata are parsed once."""
+    return ("?", "?") if distribution is None else (distribution.name, distribution.version)
+
+
+@cache
 def installed() -> Registry:
     """The registry of everything installed. `PLANT_PLUGINS=a,b` loads only these, `PLANT_PLUGINS=-a` all but this one; always the core."""
     registry = Registry()
-    points = sorted(
-        entry_points(group=GROUP), key=lambda point: (point.dist is None or point.dist.name != OWN, point.name != CORE, point.name)
-    )
+    points = sorted(entry_points(group=GROUP), key=lambda point: (_identify(point.dist)[0] != OWN, point.name != CORE, point.name))
     given = [name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()]
     without = {name[1:] for name in given if name.startswith("-")}
     only = {name for name in given if not name.startswith("-")}

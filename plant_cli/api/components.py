@@ -1,4 +1,4 @@
-"""Components and where they are found: the base of all specs, the plugins that brought them, and look-ups by the class of spec."""
+"""The base of all specs, the record of a plugin, and the registry as plugins and stages see it."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from plant_cli.api.options import Choice, NoOptions, Options
 
 @dataclass(frozen=True, kw_only=True)
 class Spec:
-    """What every component has."""
+    """What a plugin registers for one component: every spec has these fields."""
 
     name: str
-    """Kebab-case, unique within its kind."""
+    """Small letters and dashes; unique within its kind."""
     summary: str
     """One sentence for lists and help."""
     options: type[Options] = NoOptions
-    """The model of its options."""
+    """The class of its options."""
     source: str = ""
-    """Where it comes from (paper and equation, or empty)."""
+    """The paper and equation that it implements; may be empty."""
 
 
 SpecT = TypeVar("SpecT", bound=Spec)
@@ -31,21 +31,21 @@ class PluginRecord:
     """One plugin, loaded or broken."""
 
     name: str
-    """Of its entry point."""
+    """The name of its entry point."""
     distribution: str = "?"
-    """The installed package that holds it."""
+    """The installed package that contains it."""
     version: str = "?"
-    """Of that package."""
+    """The version of that package."""
     module: str = "?"
-    """Its module, as it is imported."""
+    """The name of its module."""
     file: str = "?"
-    """That of its module."""
+    """The file of its module."""
     error: str | None = None
     """Why it is broken, in one line; None if it works."""
     trace: str | None = None
     """The whole trace of that error."""
     components: tuple[tuple[str, str], ...] = ()
-    """Kind and name of each component that it brings."""
+    """Kind and name of each component that it registers."""
 
     @property
     def state(self) -> str:
@@ -54,16 +54,14 @@ class PluginRecord:
 
 
 class Components(Protocol):
-    """The components of all plugins. A kind is named by the class of its specs, such as `BackboneSpec`."""
+    """All registered components. A kind is named by the class of its specs, such as `BackboneSpec`."""
 
     @property
     def plugins(self) -> Sequence[PluginRecord]:
-        """Every plugin that was found, broken ones too."""
-        ...
+        """Every installed plugin, including broken ones."""
 
     def specs(self, kind: type[SpecT]) -> list[SpecT]:
-        """All usable components of a kind, by name; names with two owners are left out."""
-        ...
+        """The components of a kind, sorted by name; a name that two plugins register is left out."""
 
     def find(self, kind: type[SpecT], name: str) -> SpecT:
         """The spec of a component.
@@ -72,12 +70,9 @@ class Components(Protocol):
             ComponentError: there is no such component; the message names near ones.
             PluginError: two plugins registered it.
         """
-        ...
 
     def resolve(self, kind: type[SpecT], chosen: Choice) -> tuple[SpecT, Options]:
-        """The spec of a chosen component and its validated options; errors as of `find`, and `ComponentError` for its options."""
-        ...
+        """The spec of a chosen component and its validated options. Raises as `find` does, and `ComponentError` for wrong options."""
 
     def owner(self, kind: type[Spec], name: str) -> PluginRecord | None:
-        """The plugin that registered a component; None if nobody did."""
-        ...
+        """The plugin that registered a component; None if no plugin did."""

@@ -1,4 +1,4 @@
-"""What a stage is given and gives back: its request, context, reporter and result."""
+"""What a stage works with: the request of the user, its context, a reporter, and the result that it returns."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ NAME_RULE = "small letters, digits, '.', '_' and '-', beginning with a letter or
 
 
 def with_tag(command: str, tag: str | None) -> str:
-    """A command line of the same variant: `plant eval` and `baseline` make `plant eval --tag baseline`."""
+    """Add the tag to a command line: `plant eval` and `baseline` give `plant eval --tag baseline`."""
     return command if tag is None else f"{command} --tag {tag}"
 
 
 def names_folder(name: str) -> bool:
-    """Whether a tag can be part of a folder's name, on every file system and without leaving the run."""
+    """Whether a name is safe as part of a folder's name on every file system."""
     return re.fullmatch(NAME_PATTERN, name) is not None
 
 
@@ -39,26 +39,23 @@ class Column:
     name: str
     """Its heading."""
     kind: Literal["text", "count", "points", "exact"] = "text"
-    """How its cells are shown: `text`, `count` (a whole number), `points` (a fraction, times 100 with one decimal) or `exact` (a number as
-    it is).
-    """
+    """How cells are shown: `text`; `count`, a whole number; `points`, a fraction times 100 with one decimal; `exact`, any number."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Rows for a person (or, in another format, for a program)."""
+    """A table of the result, shown to a person or written for a program."""
 
     title: str
-    """Stands above it."""
+    """The line above the table."""
     columns: Sequence[Column]
-    """Their names and how they are shown."""
+    """Name and format of each column."""
     rows: Sequence[Sequence[Cell]]
     """One cell for each column."""
     notes: Sequence[str] = ()
-    """Lines below it."""
+    """Lines below the table."""
 
     def __post_init__(self) -> None:
-        """Refuse a row that has not one cell for each column."""
         for number, row in enumerate(self.rows, start=1):
             if len(row) != len(self.columns):
                 raise ValueError(f"row {number} of the table '{self.title}' has {len(row)} cells for {len(self.columns)} columns")
@@ -66,42 +63,38 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a stage or action gives back."""
+    """What a stage or action returns."""
 
     tables: Sequence[Table] = ()
-    """Go to stdout."""
+    """Printed to stdout."""
     data: Any = None
-    """What `--format json` prints (default: the tables)."""
+    """Printed by `--format json`; by default the tables."""
     next_step: str | None = None
-    """One line for a person at a terminal: what to do now."""
+    """The command to run next, shown at a terminal."""
     summary: dict[str, Any] = field(default_factory=dict)
-    """The main figures, recorded in stage.json."""
+    """The main results, recorded in stage.json."""
     failure: PlantError | None = None
-    """Shown after the tables, and decides the exit code, for an action that shows what is wrong."""
+    """An error shown after the tables; it sets the exit code."""
 
 
 class Task(Protocol):
-    """One long step under way."""
+    """The progress of one long step."""
 
     def advance(self, amount: float = 1, **figures: float) -> None:
-        """Move on by `amount` units; `figures` (loss=0.3) are shown beside the rate."""
-        ...
+        """Move on by `amount` units; `figures` such as loss=0.3 are shown after the rate."""
 
 
 class Reporter(Protocol):
-    """Where a stage says what it does. A terminal draws bars; a log gets a line every 30 seconds."""
+    """Shows progress and messages: bars on a terminal, a line every 30 seconds in a log."""
 
     def progress(self, description: str, total: float | None, unit: str) -> AbstractContextManager[Task]:
-        """Open a bar of `total` units (None: unknown)."""
-        ...
+        """Open a progress bar of `total` units; None if the number is unknown."""
 
     def note(self, message: str) -> None:
-        """One line worth knowing."""
-        ...
+        """Show one line of information."""
 
     def warn(self, message: str) -> None:
-        """One line about something that may be wrong; kept in stage.json too."""
-        ...
+        """Show one line about something that may be wrong; it is also recorded in stage.json."""
 
 
 class _SilentTask:
@@ -110,7 +103,7 @@ class _SilentTask:
 
 
 class SilentReporter:
-    """Shows nothing; keeps notes and warnings for tests and Python callers."""
+    """A reporter that shows nothing and keeps notes and warnings in lists."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
@@ -118,15 +111,15 @@ class SilentReporter:
 
     @contextmanager
     def progress(self, description: str, total: float | None, unit: str) -> Iterator[Task]:
-        """See `Reporter.progress`."""
+        """Give a task that shows nothing."""
         yield _SilentTask()
 
     def note(self, message: str) -> None:
-        """See `Reporter.note`."""
+        """Keep a note."""
         self.notes.append(message)
 
     def warn(self, message: str) -> None:
-        """See `Reporter.warn`."""
+        """Keep a warning."""
         self.warnings.append(message)
 
 
@@ -135,181 +128,143 @@ DEFAULT_RUN = Path("plant-run")
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a user asked for."""
+    """What the user asked for."""
 
     registry: Components
-    """Where stages and components are found."""
+    """All registered stages and components."""
     run_path: Path = DEFAULT_RUN
-    """The run folder; made if it does not exist and a stage writes."""
+    """The run folder; a stage that writes creates it."""
     recipe: str | None = None
-    """A recipe to take options from, by path or shipped name; None: none."""
+    """The path of a recipe to take options from, or the name of a shipped one; None if there is none."""
     sets: Sequence[str] = ()
-    """`--set` texts, `section.key=value`."""
+    """The texts of `--set`, `section.key=value`."""
     flags: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Explicit values by section: a stage's own under its name, and `data`, `model`, `machine`."""
+    """Values of flags by section: the stage's name, `data`, `model` or `machine`."""
     reporter: Reporter = field(default_factory=SilentReporter)
-    """Where progress, notes and warnings go."""
+    """Receives progress, notes and warnings."""
     force: bool = False
-    """Replace what is finished."""
+    """Replace finished results."""
     resume: bool = False
-    """Continue what is not finished."""
+    """Continue unfinished work."""
     seeds: int = 1
-    """How many seeds a recipe is run with, 1 or more."""
+    """With how many seeds a recipe is run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepResult:
-    """What became of one step of a recipe."""
+    """The outcome of one step of a recipe."""
 
     name: str
-    """Its section: the stage with its tag, such as `finetune-baseline`."""
+    """The stage and its tag, such as `finetune-baseline`."""
     writes: bool
     """False for an action."""
     result: Result
-    """What the stage gave back; of a step that was passed over only the recorded summary."""
+    """The result of the stage; for a skipped step only the recorded summary."""
     unchanged: bool
-    """True if it was passed over, since nothing had changed."""
+    """True if it was skipped because nothing had changed."""
     seconds: float
-    """How long it took."""
+    """Its duration."""
 
 
 class Runner(Protocol):
-    """Runs what a request asks for. The run folder is locked meanwhile: a stage that writes uses `ensure` for its own run."""
+    """Runs stages and recipes. It locks the run folder: a stage that needs another stage of its own run calls `StageContext.ensure`."""
 
     def run_stage(self, request: Request, name: str, tag: str | None = None) -> Result:
-        """Run a stage or an action.
-
-        Args:
-            request: options and run folder.
-            name: the stage, or the action (`mig show`).
-            tag: the variant of the stage.
+        """Run a stage or an action, such as `mig show`; `tag` names the variant of a stage.
 
         Raises:
-            PlantError: anything that a person can put right; the run keeps what was done.
+            PlantError: anything that the user can correct; results so far are kept.
         """
-        ...
 
     def run_recipe(self, request: Request) -> Sequence[StepResult]:
-        """Run the steps of the request's recipe in order, passing over those that have not changed.
-
-        Raises:
-            PlantError: anything that a person can put right; the run keeps what was done.
-        """
-        ...
+        """Run the steps of the recipe in order and skip those that have not changed. Raises as `run_stage` does."""
 
 
 def command_for(stage: str, tag: str | None, run_path: Path) -> str:
-    """The command line that runs a stage in a run."""
+    """The command line that runs a stage in a run folder."""
     run = "" if run_path == DEFAULT_RUN else f" --run {shlex.quote(str(run_path))}"
     return f"plant {stage}{run}" + (f" --tag {tag}" if tag else "")
 
 
 class StageContext(Protocol):
-    """What every stage and action is given."""
+    """Everything that a stage or action may use; it is its first argument."""
 
     @property
     def request(self) -> Request:
-        """What the user asked for; `request.registry` holds all components and plugins."""
-        ...
+        """The request of the user; `request.registry` has all components and plugins."""
 
     @property
     def runner(self) -> Runner:
-        """Runs other stages and recipes, for an action such as `plant run`."""
-        ...
+        """Runs other stages and recipes, for actions such as `plant run`."""
 
     @property
     def run_path(self) -> Path:
         """The run folder."""
-        ...
 
     @property
     def folder(self) -> Path:
-        """Where the stage writes; the run folder for an action."""
-        ...
+        """The folder that the stage writes to; the run folder for an action."""
 
     @property
     def tag(self) -> str | None:
-        """The variant of the stage, or None."""
-        ...
+        """The variant of the stage; None if it has no tag."""
 
     @property
     def resume(self) -> bool:
-        """Whether the stage continues what is in its folder."""
-        ...
+        """Whether the stage continues the work in its folder."""
 
     @property
     def force(self) -> bool:
-        """Whether the user asked to replace what is there already."""
-        ...
+        """Whether the user asked to replace existing results."""
 
     @property
     def reporter(self) -> Reporter:
-        """Where progress, notes and warnings go."""
-        ...
+        """Receives progress, notes and warnings."""
 
     @property
     def data(self) -> DataSection:
-        """The shared section `data`: which corpus."""
-        ...
+        """The options of the section `data`: the corpus."""
 
     @property
     def model(self) -> ModelSection:
-        """The shared section `model`: which network."""
-        ...
+        """The options of the section `model`: the network."""
 
     @property
     def machine(self) -> MachineSection:
-        """The shared section `machine`: seed, device, precision."""
-        ...
+        """The options of the section `machine`: seed, device, precision."""
 
     @property
     def stopping(self) -> bool:
-        """True once the user asked to stop: save a checkpoint and raise `Interrupted`."""
-        ...
+        """True after the user asked to stop: save a checkpoint and raise `Interrupted`."""
 
     def corpus(self) -> Corpus:
-        """The run's corpus, prepared on first use; checked against the run's data and label-order hashes."""
-        ...
+        """The corpus of the run. The first call prepares it; later calls check its hashes."""
 
     def component(self, kind: type[SpecT], chosen: Choice) -> tuple[SpecT, Options]:
-        """The spec of a chosen component and its validated options.
-
-        Args:
-            kind: the class of spec that is wanted, such as `BackboneSpec`.
-            chosen: the component's name and its options.
+        """The spec of a chosen component and its validated options: `context.component(LossSpec, options.loss)`.
 
         Raises:
-            ComponentError: there is no such component (the message names near ones), or it does not take these options.
+            ComponentError: there is no such component, or it does not take these options.
             PluginError: two plugins registered it.
         """
-        ...
 
     def components(self, kind: type[SpecT]) -> list[SpecT]:
-        """Every registered component of a kind, by name.
-
-        Args:
-            kind: the class of spec that is wanted, such as `MetricSpec`.
-        """
-        ...
+        """All components of a kind, sorted by name: `context.components(MetricSpec)`."""
 
     def input(self, stage: str, tag: str | None = None) -> Path:
-        """Folder of a finished stage of this run, recorded as an input; `ArtefactError` says which command makes it."""
-        ...
+        """The folder of a finished stage of this run; it is recorded as an input. `ArtefactError` names the command that makes it."""
 
     def confirm_inputs(self) -> None:
-        """Refuse to go on if another process has replaced an input since it was read; for an action, before it writes what it made.
+        """Refuse to go on if another process has replaced or removed an input since it was read.
 
-        Actions do not lock the run. What they give back is refused likewise when they end; stages have the run to themselves.
+        An action calls it before it writes a file, since actions do not lock the run. It is called again when the action ends.
 
         Raises:
-            ArtefactError: an input was made anew, or removed; the message says which.
+            ArtefactError: an input was replaced or removed; the message says which.
         """
-        ...
 
     def find_input(self, stage: str, tag: str | None = None) -> Path | None:
-        """Like `input`, but None where the run has no finished stage of that name."""
-        ...
+        """Like `input`, but None if the run has no finished stage of that name."""
 
     def ensure(self, stage: str, tag: str | None = None, options: dict[str, Any] | None = None) -> Path:
-        """Like `input`, but runs the stage first when the run has no finished one that is still valid."""
-        ...
+        """Like `input`, but runs the stage first if the run has no valid result of it."""

@@ -1,4 +1,4 @@
-"""Value types of a corpus: what a dataset plugin gives, and what stages read."""
+"""A corpus: what a dataset plugin returns, and what stages read."""
 
 from __future__ import annotations
 
@@ -18,43 +18,40 @@ SPLITS: tuple[SplitName, ...] = ("train", "validation", "test")
 
 @dataclass(frozen=True)
 class Pieces:
-    """A split cut into consecutive parts, each small enough to be held, so that the whole never is."""
+    """A split in consecutive parts that fit in memory one at a time."""
 
     whole: pl.LazyFrame
-    """The split that was cut; where `Dataset.splits` has another frame, the parts are not its."""
+    """The split that was cut. The parts are used only while `Dataset.splits` holds this same frame."""
     parts: Sequence[pl.LazyFrame]
-    """Lazy frames that give the rows of `whole` when collected one after the other."""
+    """Lazy frames; collected one after another they give the rows of `whole`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
-    """What a dataset plugin yields."""
+    """What a dataset plugin returns. All frames are lazy frames of polars."""
 
     splits: Mapping[SplitName, pl.LazyFrame]
-    """Lazy frames `doc_id: str, text: str, labels: list[str]` (+ any metadata columns) by split name; only "train" is required."""
+    """Columns `doc_id: str, text: str, labels: list[str]` and any others, by name of the split; only "train" is required."""
     labels: pl.LazyFrame | None = None
-    """Lazy frame `label: str, title: str | null` (+ `description: str`, `alternatives: list[str]`, `parents: list[str]`), or None."""
+    """Columns `label: str, title: str | null`; optional are `description: str`, `alternatives: list[str]`, `parents: list[str]`."""
     evidence: pl.LazyFrame | None = None
-    """Lazy frame `doc_id, label, start, end, text` of gold spans (character offsets, end exclusive), or None."""
+    """Gold spans: columns `doc_id, label, start, end, text`; offsets in characters, end exclusive."""
     excluded: pl.LazyFrame | None = None
-    """Lazy frame `doc_id, label` of pairs that the corpus says to leave out of predictions (a label that is the document itself), or None;
-    they are carried from format to format.
-    """
+    """Columns `doc_id, label`: pairs that evaluation ignores by the rules of the corpus, such as a label that is the document itself."""
     licence: str = "unknown"
-    """Of the corpus, as an SPDX name where there is one."""
+    """The licence of the corpus, as an SPDX name if there is one."""
     citation: str = ""
-    """What a paper that uses it should cite."""
+    """What to cite in a paper."""
     access: Literal["local", "bundled", "hub"] = "local"
-    """`local` files of the user, `bundled` with a package, or fetched from a `hub`."""
+    """`local`: files of the user; `bundled`: in a package; `hub`: fetched from a hub."""
     files: Sequence[str] = ()
-    """What was read, for the run's hashes."""
+    """The files that were read; the run hashes them."""
     remarks: Sequence[str] = ()
-    """What was guessed on reading and the user should know (no split column: how it was split)."""
+    """What was guessed on reading, such as how the corpus was split; shown to the user."""
     pieces: Mapping[SplitName, Pieces] = field(default_factory=dict)
-    """The same splits in parts, for those that may be larger than memory."""
+    """The same splits in parts, if they may be larger than memory."""
 
     def __post_init__(self) -> None:
-        """Refuse what would be left out, or read letter by letter, in silence."""
         unknown = sorted({*self.splits, *self.pieces} - {*SPLITS})
         if unknown:
             raise ValueError(f"a dataset has a split '{unknown[0]}': splits are {', '.join(SPLITS)}")
@@ -65,102 +62,91 @@ class Dataset:
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetCard:
-    """What a user should know of a published corpus before reading it."""
+    """Facts about a published corpus, shown by `plant data info`."""
 
     title: str
-    """Its name, a colon, and what it is."""
+    """Its name, a colon, and a description."""
     licence: str
-    """As an SPDX name where there is one, else in words."""
+    """An SPDX name if there is one, else in words."""
     citation: str
-    """What a paper that uses it should cite."""
+    """What to cite in a paper."""
     source: str
     """Where to get it."""
     files: str
     """What the path must name."""
     variants: Mapping[str, Mapping[str, int]] = field(default_factory=dict, hash=False)
-    """Known versions by name, each with the expected documents of each split (or of all, under `documents`) and, under `labels`, the
-    labels.
-    """
+    """Known versions by name: the expected number of documents of each split, or of all under `documents`, and of `labels`."""
 
 
 class LabelIndex(Protocol):
-    """The labels of train, and with `zero_shot` of the table of titles, in sorted order: row number = label index everywhere."""
+    """The labels of train (with `zero_shot` also those that only have a title), sorted. The position of a label is its index everywhere."""
 
     @property
     def ids(self) -> Sequence[str]:
-        """Label ids, sorted."""
-        ...
+        """Label ids, sorted [L]."""
 
     @property
     def titles(self) -> Sequence[str | None]:
-        """Their titles, None where there is none."""
-        ...
+        """Their titles; None if a label has none [L]."""
 
     @property
     def descriptions(self) -> Sequence[str | None]:
-        """What they mean, None where nothing says so [L]."""
-        ...
+        """Their descriptions; None if a label has none [L]."""
 
     @property
     def alternatives(self) -> Sequence[Sequence[str]]:
-        """Their other names, the title not among them; empty where there are none [L]."""
-        ...
+        """Other names of each label, without the title [L]."""
 
     @property
     def parents(self) -> Sequence[Sequence[str]]:
-        """Ids of the labels above them, perhaps of labels that no document has; empty where there are none [L]."""
-        ...
+        """Ids of the parents of each label; they may be labels without documents [L]."""
 
     @property
     def further_parents(self) -> Mapping[str, Sequence[str]]:
-        """The same of labels that the index does not have: those that stand above its labels, and gold labels unseen in train."""
-        ...
+        """Parents of labels outside the index: of the parents above, and of gold labels unseen in train."""
 
     @property
     def train_counts(self) -> Sequence[int]:
-        """Training documents of each label: at least 1, or 0 of labels that have a title alone (`DataSection.zero_shot`)."""
-        ...
+        """Training documents of each label [L]; 0 for a label that only has a title (`DataSection.zero_shot`)."""
 
     @property
     def hash(self) -> str:
         """SHA-256 of the ordered ids."""
-        ...
 
     def __len__(self) -> int: ...
 
     def position(self, label: str) -> int:
-        """Row of a label; raises `DataError` with near names."""
-        ...
+        """The index of a label; raises `DataError` with similar names."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """Gold spans of a split: where in its documents it stands that they have their labels."""
+    """Gold spans of a split: the places in a text that justify a label."""
 
     rows: npt.NDArray[np.int64]
-    """Document of each span, as its row in the split, rising [n]."""
+    """Document of each span, as its row in the split, ascending [n]."""
     labels: Sequence[str]
-    """The label that it justifies, one of the document's [n]."""
+    """The label that each span justifies [n]."""
     spans: npt.NDArray[np.int64]
-    """Character offsets (code points, end exclusive) in the document's text [n, 2]."""
+    """Start and end in the text [n, 2], in code points; the end is exclusive."""
 
     def take(self, rows: npt.NDArray[np.int64]) -> Evidence:
-        """The spans of some documents of the split, as of a split that holds them in this order."""
+        """The spans of these documents; `rows` are then counted in the new order."""
         places, kept = _follow(rows, self.rows)
         return Evidence(rows=places, labels=[self.labels[place] for place in kept], spans=self.spans[kept])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Excluded:
-    """Pairs of a split that predictions are not judged by: the corpus says to leave them out (see `Dataset.excluded`)."""
+    """Pairs of a split that evaluation ignores (see `Dataset.excluded`)."""
 
     rows: npt.NDArray[np.int64]
-    """Document of each pair, as its row in the split, rising [n]."""
+    """Document of each pair, as its row in the split, ascending [n]."""
     labels: Sequence[str]
-    """The label, perhaps one that no training document has [n]."""
+    """The label of each pair; it may be unseen in train [n]."""
 
     def take(self, rows: npt.NDArray[np.int64]) -> Excluded:
-        """The pairs of some documents of the split, as of a split that holds them in this order."""
+        """The pairs of these documents; `rows` are then counted in the new order."""
         places, kept = _follow(rows, self.rows)
         return Excluded(rows=places, labels=[self.labels[place] for place in kept])
 
@@ -170,27 +156,27 @@ class Split:
     """One split in memory."""
 
     name: SplitName
-    """Train, validation or test."""
+    """`train`, `validation` or `test`."""
     doc_ids: Sequence[str]
     """Ids of the documents [N]."""
     texts: Sequence[str]
     """Their texts [N]."""
     gold: csr_array
-    """Csr [N, L] of 0/1 over the label index (labels of train)."""
+    """Labels of the index that each document has, csr [N, L] of 0/1."""
     unseen: csr_array
-    """Csr [N, U] of 0/1 over `unseen_labels`."""
+    """The same for `unseen_labels`, csr [N, U]."""
     unseen_labels: Sequence[str] = field(default=())
-    """Gold labels that no training document has [U]."""
+    """Gold labels without a training document [U]."""
     evidence: Evidence | None = None
-    """Gold spans, of labels unseen in train, too; None if the corpus has none."""
+    """Gold spans, also of unseen labels; None if the corpus has none."""
     excluded: Excluded | None = None
-    """Pairs that do not count in predictions; None if the corpus has none."""
+    """Pairs that evaluation ignores; None if the corpus has none."""
 
     def __len__(self) -> int:
         return len(self.doc_ids)
 
     def take(self, rows: npt.NDArray[np.int64]) -> Split:
-        """Some of its documents with all that is known of them, in the order of these rows, none of which repeats."""
+        """The documents of these distinct rows, in this order."""
         chosen = rows.tolist()
         return replace(
             self,
@@ -204,7 +190,7 @@ class Split:
 
 
 def _follow(taken: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], list[int]]:
-    """Where entries of these rows [n] stand once some documents were taken: the new rows, rising, and which entries they are."""
+    """The new row of each entry whose document was taken, ascending, and the numbers of these entries."""
     import numpy as np
 
     place = {row: new for new, row in enumerate(taken.tolist())}
@@ -213,32 +199,27 @@ def _follow(taken: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]) -> tuple[
 
 
 class WordReducer(Protocol):
-    """Reduces the forms of a word in one language to one of them."""
+    """Reduces the forms of a word in one language to one form."""
 
     def reduce(self, word: str) -> str:
-        """What a lower-cased word of letters is reduced to, in any case; the same word always gives the same."""
-        ...
+        """The reduced form of a lower-cased word; the same word always gives the same form."""
 
 
 class Analyser(Protocol):
-    """Finds the words of texts as the run counts them; the same for training and for new texts."""
+    """Splits texts into the words that the run counts; the same for training and for new texts."""
 
     @property
     def hash(self) -> str:
-        """Equal for analysers that find the same words."""
-        ...
+        """Equal for analysers that give the same words."""
 
     def spell(self, text: str) -> list[str]:
-        """The words of a text, in order, with repeats."""
-        ...
+        """The words of a text, in order."""
 
     def words(self, text: str) -> list[tuple[str, int, int]]:
-        """The same with their places: (word, start, end), offsets in code points of the text as it was given, end exclusive."""
-        ...
+        """Each word with its start and end in the text, in code points; the end is exclusive."""
 
     def forms(self) -> Iterator[tuple[str, str]]:
-        """Each word that was reduced so far with each form of it that was met; none where words are left as they stand."""
-        ...
+        """Pairs of word and form, for the forms that were reduced so far."""
 
 
 class Corpus(Protocol):
@@ -246,48 +227,40 @@ class Corpus(Protocol):
 
     @property
     def analyser(self) -> Analyser:
-        """Finds the words of texts: lemmas, stems or the words as they stand, as recorded when the corpus was prepared."""
-        ...
+        """Splits texts into words, as recorded when the corpus was prepared."""
 
     @property
     def labels(self) -> LabelIndex:
         """The label index."""
-        ...
 
     @property
     def data_hash(self) -> str:
-        """SHA-256 over documents, labels and splits: equal for equal corpora, wherever they were read from."""
-        ...
+        """SHA-256 over documents, labels and splits; it does not depend on files."""
 
     @property
     def sizes(self) -> Mapping[SplitName, int]:
-        """Documents of each split that there is, known without reading any text."""
-        ...
+        """Number of documents of each split; no text is read for it."""
 
     def split(self, name: SplitName) -> Split:
-        """One split, read from its source at most once in a command.
+        """One split; a command reads it at most once from its source.
 
         Raises:
             DataError: the corpus has no split of that name.
             ArtefactError: the source is no longer what the run was made from.
         """
-        ...
 
     def stream(self, name: SplitName) -> Iterator[Split]:
-        """One split in parts of some thousand documents, in order, so that its texts are never all in memory; errors as of `split`."""
-        ...
+        """One split in parts of some thousand documents, so that its texts need not fit in memory. Raises as `split` does."""
 
     def gold_labels(self, name: SplitName) -> Split:
-        """One split without its texts and evidence, as recorded when the corpus was prepared: nothing is read from the source.
+        """One split without texts and evidence, as recorded when the corpus was prepared; the source is not read.
 
         Raises:
             DataError: the corpus has no split of that name.
             ArtefactError: the run is older than this record.
         """
-        ...
 
     def has_split(self, name: SplitName) -> bool:
-        """Whether there is such a split."""
-        ...
+        """Whether the corpus has this split."""
 
     def __iter__(self) -> Iterator[SplitName]: ...

@@ -9,13 +9,13 @@ from pathlib import Path
 
 
 class PlantError(Exception):
-    """Something a person can put right.
+    """An error that the user can correct.
 
     Args:
         what: what is wrong, in one sentence.
-        where: the file and line, key, row, run or component it is about; an attempt at a stage or action fills in its folder.
-        expected: what would have been right; "" where nothing is wrong, as after Ctrl-C.
-        todo: what to do next; a command where there is one.
+        where: the file and line, key, run or component; by default the folder of the stage that raises it.
+        expected: what would have been right.
+        todo: what to do next, with a command if there is one.
     """
 
     exit_code = 1
@@ -32,7 +32,7 @@ class PlantError(Exception):
 
 
 class UsageError(PlantError):
-    """The command line asks for something that cannot be done."""
+    """The command line asks for something impossible."""
 
     exit_code = 2
 
@@ -56,13 +56,13 @@ class ArtefactError(PlantError):
 
 
 class ComponentError(PlantError):
-    """A component is unknown, or was given options it cannot work with."""
+    """A component is unknown or does not accept its options."""
 
     exit_code = 5
 
 
 class PluginError(PlantError):
-    """A plugin is broken, or two plugins own one name."""
+    """A plugin is broken, or two plugins register one name."""
 
     exit_code = 5
 
@@ -74,7 +74,7 @@ class ResourceError(PlantError):
 
 
 class TrainingError(PlantError):
-    """Training cannot go on: the loss is not a number, or the model collapsed."""
+    """Training cannot continue: the loss is not a number, or the model collapsed."""
 
     exit_code = 7
 
@@ -86,14 +86,14 @@ class GateFailed(PlantError):
 
 
 class Interrupted(PlantError):
-    """The user (or the system) asked to stop; what was done so far is saved."""
+    """The user or the system asked to stop; the work so far is saved."""
 
     exit_code = 130
 
 
 @contextmanager
 def naming_command(command: str) -> Iterator[None]:
-    """Name the command in errors of the block that name no place."""
+    """Give the command as the place of errors in the block that name none."""
     try:
         yield
     except PlantError as error:
@@ -102,35 +102,35 @@ def naming_command(command: str) -> Iterator[None]:
 
 
 def damaged_file(what: str, why: str, path: Path, *, todo: str, expected: str = "the file as it was written") -> ArtefactError:
-    """For a file of a run that is not what was written: `damaged_file("the decision threshold", "it lacks a key", path, todo=…)`."""
+    """The error for a damaged file of a run: `damaged_file("the decision threshold", "it lacks a key", path, todo=…)`."""
     return ArtefactError(f"{what} is damaged: {why}", where=str(path), expected=expected, todo=todo)
 
 
 def missing_column(name: str, columns: Iterable[str], *, where: str, todo: str) -> DataError:
-    """For a table without a column; the names of its columns are compared with the wanted one."""
+    """The error for a table without a column; it suggests similar names."""
     return DataError(f"there is no column '{name}'", where=where, expected=near_names(name, columns), todo=todo)
 
 
 def exclusive_options(first: str, second: str, *, why: str = "", todo: str = "leave one of them out") -> UsageError:
-    """For two options, or two values of options, that exclude each other."""
+    """The error for two options that exclude each other."""
     return UsageError(f"{first} and {second} exclude each other" + (f": {why}" if why else ""), expected="one of the two", todo=todo)
 
 
 def refuse_repeated(names: Sequence[str], what: str) -> None:
-    """Refuse a list in which a name is given twice: `refuse_repeated(options.systems, "system")`."""
+    """Refuse a list with a repeated name: `refuse_repeated(options.systems, "system")`."""
     repeated = next((name for name in names if names.count(name) > 1), None)
     if repeated is not None:
         raise UsageError(f"'{repeated}' is given twice", expected=f"different {what}s", todo=f"name each {what} once")
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what somebody else's error says, at most 200 characters; the name of its class if it says nothing."""
+    """The first line of an error's message, at most 200 characters; the name of its class if it has no message."""
     said = str(error).strip()
     return said.splitlines()[0][:200] if said else type(error).__name__
 
 
 def near_names(name: str, known: Iterable[str]) -> str:
-    """A hint for an unknown name: the closest known names, whatever their case, otherwise the first few."""
+    """A hint for an unknown name: similar known names, whatever their case, else the first few."""
     names = sorted(set(known))
     alike: dict[str, list[str]] = {}
     for one in names:

@@ -1,4 +1,4 @@
-"""Functions of specs: a callable, or the name of one that is imported when it is called."""
+"""Functions in specs: a callable, or the name of a function that is imported when it is called."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Generic, Never, TypeVar, overload
+from typing import Any, Generic, Never, TypeVar, cast, overload
 
 from plant_cli.api.errors import PluginError
 
@@ -21,7 +21,6 @@ class Named:
     name: str
 
     def __post_init__(self) -> None:
-        """Refuse a name of another form."""
         if NAME.fullmatch(self.name) is None:
             raise TypeError(f"{self.name!r} names no function: 'package.module:function' is expected")
 
@@ -31,15 +30,11 @@ class Named:
         return self.name.partition(":")[0]
 
     def load(self) -> Callable[..., Any]:
-        """The function itself.
-
-        Raises:
-            PluginError: there is no such module or no such function.
-        """
+        """Import the function; `PluginError` if it does not exist."""
         try:
-            value: Any = import_module(self.module)
+            function: Any = import_module(self.module)
             for part in self.name.partition(":")[2].split("."):
-                value = getattr(value, part)
+                function = getattr(function, part)
         except (ModuleNotFoundError, AttributeError) as error:
             raise PluginError(
                 f"a function of a plugin cannot be imported: {error}",
@@ -47,8 +42,7 @@ class Named:
                 expected="a function that exists, as package.module:function",
                 todo="install what is missing, or report it to the authors of the plugin; `plant plugins` lists all plugins",
             ) from error
-        function: Callable[..., Any] = value
-        return function
+        return cast(Callable[..., Any], function)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Import the function and call it."""
@@ -56,11 +50,7 @@ class Named:
 
 
 class Function(Generic[FunctionT]):
-    """A field of a spec that is set to a function or to the name of one, and read as a function.
-
-    Args:
-        required: false if the spec may leave it out; it is then None.
-    """
+    """A field of a spec that is set to a function or to its name, and read as a function; None if it is not required and left out."""
 
     def __init__(self, *, required: bool = True) -> None:
         self.required = required
@@ -73,7 +63,7 @@ class Function(Generic[FunctionT]):
     @overload
     def __get__(self, spec: object, owner: type) -> FunctionT: ...
     def __get__(self, spec: object | None, owner: type) -> Any:
-        """The function; for the class of specs itself its default, as dataclasses ask for it."""
+        """The function; dataclasses read the default from the class itself."""
         if spec is not None:
             return spec.__dict__[self.name]
         if self.required:
@@ -81,5 +71,5 @@ class Function(Generic[FunctionT]):
         return None
 
     def __set__(self, spec: object, function: FunctionT | str) -> None:
-        """Keep the function, or what imports it."""
+        """Store the function."""
         spec.__dict__[self.name] = Named(function) if isinstance(function, str) else function

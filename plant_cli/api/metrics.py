@@ -1,4 +1,4 @@
-"""What a metric is computed from, and what it gives: counters and per-document sums, never an N x L array."""
+"""Input and output of metrics: sums and values per document, never an array of all documents by all labels."""
 
 from __future__ import annotations
 
@@ -13,98 +13,94 @@ if TYPE_CHECKING:
 
 
 class AllScores(Protocol):
-    """The score of every label of train for every document, read in blocks; `plant predict --auc` keeps them on disk."""
+    """Scores of all labels for all documents, read in blocks from the disk; `plant predict --auc` writes them."""
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Documents N and labels of train L: the first L columns of `MetricInput.gold`."""
-        ...
+        """Documents N and labels of train L, which are the first L columns of `MetricInput.gold`."""
 
     @property
     def memory(self) -> int:
-        """Bytes that a metric may hold at a time."""
-        ...
+        """Bytes that a metric may hold at once."""
 
     def read(self, documents: slice, labels: slice) -> npt.NDArray[np.float32]:
-        """Logits of a block [documents, labels]; blocks of many labels are read faster than many blocks of few."""
-        ...
+        """Logits of a block [documents, labels]; few blocks of many labels are read fastest."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hierarchy:
-    """What stands above each label."""
+    """The ancestors of each label."""
 
     nodes: Sequence[str]
-    """Ids of the labels and of everything above them [A]."""
+    """Ids of the labels and of all their ancestors [A]."""
     above: csr_array
-    """Csr [L + U, A] of 0/1: what stands above each column of gold, itself included."""
+    """The ancestors of each column of gold, including itself: csr [L + U, A] of 0/1."""
     depths: npt.NDArray[np.int64]
-    """Of the nodes [A]: 1 without parents, else one more than the least of its parents'."""
+    """Depth of each node [A]: 1 without parents, else 1 + the smallest depth of a parent."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MetricInput:
-    """Predictions beside gold, for N documents; the same in `plant eval` and in validation.
+    """Predictions and gold labels of N documents; the same in `plant eval` and in validation.
 
-    The columns of gold are the L labels of train in the order of the label index, then the U labels that only these documents have:
-    no training document has them, so that they can be missed but are in no ideal or average over labels (see `labels_counted`).
+    The columns of gold are the L labels of train in the order of the label index, then U labels that only these documents have. The
+    latter count as missed, but they are in no ideal ranking and in no average over labels (see `labels_counted`).
     """
 
     top: npt.NDArray[np.int64]
-    """Predicted labels as columns of `gold` [N, K] by falling score, ties by column. −1 is never right: it stands behind the last
-    prediction (score −inf), and for a predicted label that is no column of gold (with its score: it takes a rank, and is assigned if
-    its score is high enough).
+    """Predicted labels as columns of `gold` [N, K], highest score first, ties by column. −1 is never correct: it fills the row after the
+    last prediction (score −inf), and replaces a predicted label without a column (which keeps its score and its rank).
     """
     scores: npt.NDArray[np.float64]
-    """Their scores [N, K] (probabilities), −inf where nothing was predicted."""
+    """Their scores [N, K], probabilities; −inf after the last prediction."""
     gold: csr_array
-    """Csr [N, L + U] of 0/1, int64."""
+    """Gold labels, csr [N, L + U] of 0/1, int64."""
     train_counts: npt.NDArray[np.int64]
-    """Training documents of each label [L + U]: 0 for the last U, and for those of the first L that have a title alone."""
+    """Training documents of each label [L + U]; 0 for unseen labels, and for those of the index that only have a title."""
     train_documents: int
     """Number of training documents."""
     threshold: float | npt.NDArray[np.float64] = 0.5
-    """A label is assigned when its score is at least this: one number, or one per label [L + U]."""
+    """A label is assigned if its score is at least this: one number, or one for each label [L + U]."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Where conventions differ."""
+    """Settings in which conventions of evaluation differ."""
     all_scores: AllScores | None = None
-    """Every score, where they were kept: given to metrics whose spec says `needs_all_scores`."""
+    """All scores, if they were kept; for metrics whose spec says `needs_all_scores`."""
     hierarchy: Hierarchy | None = None
-    """What stands above the labels, where that is known."""
+    """The ancestors of labels, if they are known."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MetricValue:
-    """One metric as a statistic that resampling documents can recompute.
+    """A metric that is a function of sums over documents, so that it is quickly computed for resampled documents.
 
-    A metric is `combine(sum over documents of weight × contributions)`. For a mean over documents `contributions` is
-    [N, 2]: value and 1 (or 0 where undefined), and `combine` their ratio.
+    Its value is `combine(sum over documents of weight × contributions)`. For a mean over documents, `contributions` [N, 2] holds the value
+    and 1 (0 and 0 if undefined), and `combine` divides them.
     """
 
     name: str
-    """As the field writes it (`P@5`)."""
+    """Its usual name, such as `P@5`."""
     contributions: Any
-    """[N, M] dense per-document sums, or csr [N, M] (per-label counters for macro-F1)."""
+    """An array or csr [N, M], such as counts per label for macro-F1."""
     combine: Any
-    """Maps weighted sums [R, M] of R resamples to values [R]."""
+    """Maps the sums [R, M] of R resamples to values [R]."""
     per_document: npt.NDArray[np.float64] | None = None
-    """Value of each document [N], NaN where undefined; None for pooled metrics."""
+    """Value of each document [N], NaN if undefined; None if there is no value per document."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WeightedMetric:
-    """One metric that no sums over documents can give, such as AUC: a function of how often each document counts."""
+    """A metric that is not a function of such sums, such as AUC: a function of the weights of documents."""
 
     name: str
-    """As the field writes it (`macro-AUC`)."""
+    """Its usual name, such as `macro-AUC`."""
     documents: int
-    """N."""
+    """Number of documents N."""
     compute: Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
-    """Maps weights [R, N] of R resamples (whole numbers) to values [R], NaN where undefined; called once with all resamples."""
+    """Maps the weights [R, N] of R resamples (whole numbers) to values [R], NaN if undefined; called once."""
     labels: int | None = None
-    """How many labels it averages; None if it is no average over labels."""
+    """Number of labels that it averages over; None if it is no average over labels."""
     remark: str = ""
-    """What a reader of the value should know, in one clause."""
+    """A remark for the reader of the value."""
 
 
 Metric = MetricValue | WeightedMetric

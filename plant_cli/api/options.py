@@ -1,8 +1,9 @@
-"""Options models: the one declaration of an option. Recipe keys, `--flags`, help, validation and docs come from them."""
+"""Options, each declared once: recipe keys, flags, help, validation and docs follow from the declaration."""
 
 from __future__ import annotations
 
 import os
+import re
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,13 +13,14 @@ from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.fields import FieldInfo
 
-LARGEST = 2**63 - 1  # of the whole numbers that tensors and tables hold
+LARGEST = 2**63 - 1  # the largest whole number that tensors and tables hold
+DEVICE = re.compile(r"auto|(cpu|cuda|mps)(:\d{1,4})?")
 Level = Literal["everyday", "expert"]
-"""Who needs an option: `everyday` options have a line in the short help of a command, `expert` ones are only in `--help-all`."""
+"""`everyday` options have a line in the short help of a command, `expert` ones only in `--help-all`."""
 
 
 class Options(BaseModel):
-    """Base of every options model: immutable; unknown keys, infinite numbers and what is not a number are errors."""
+    """Base of all options models: immutable; refuses unknown keys, infinite numbers and NaN."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, validate_default=True, allow_inf_nan=False, defer_build=True, protected_namespaces=()
@@ -35,24 +37,22 @@ class Options(BaseModel):
         return value
 
     def check_values(self) -> None:
-        """Refuse values that cannot be meant, with a `UsageError` of its own; by default none.
+        """Refuse values that pass validation but cannot be meant: override it to raise a `UsageError` that says what to write instead.
 
-        It is called for every step of a recipe before the first one runs. A model overrides it for what rules of pydantic cannot say, or
-        say worse: they name the option and the line, this names what to write instead.
+        It is called for every step of a recipe before the first one runs.
         """
 
     def located(self) -> Self:
         """The same options with absolute paths, so that a run finds its files from any working directory.
 
-        Only options declared with `path`, and only what exists: a path that leads to nothing may mean something else, and so may a plain
-        name in a list or of an option declared with `path="or name"`.
+        Options declared with `path` change, and only paths that exist. A plain name stays in a list, or with `path="or name"`.
         """
         kinds = {name: _path_kind(info) for name, info in type(self).model_fields.items()}
         located = {name: _located(getattr(self, name), names=kind == "or name") for name, kind in kinds.items() if kind}
         return self.model_copy(update=located)
 
     def paths(self) -> list[str]:
-        """What options declared with `path` name, as far as it exists."""
+        """The existing files and folders that options declared with `path` name."""
         values = [getattr(self, name) for name, info in type(self).model_fields.items() if _path_kind(info)]
         single = [item for value in values for item in (value if isinstance(value, list | tuple) else [value])]
         return [item for item in single if item is not None and Path(item).exists()]
@@ -63,7 +63,6 @@ def _path_kind(info: FieldInfo) -> Any:
 
 
 def _located(value: Any, *, names: bool) -> Any:
-    """An absolute path; with `names` a value without slash and dot is a name, which stays as it is."""
     if isinstance(value, (list, tuple)):
         return type(value)(_located(item, names=True) for item in value)
     if value is None or (names and not {"/", os.sep, "."} & set(value)):
@@ -72,14 +71,14 @@ def _located(value: Any, *, names: bool) -> Any:
 
 
 class NoOptions(Options):
-    """For a component that has nothing to choose."""
+    """The options of a component that has none."""
 
 
 class Choice(Options):
-    """A component chosen by name, with its own options still unvalidated.
+    """A component chosen by name, with its own options, which are validated later.
 
-    In a recipe either the name (`backbone: minilm`) or a mapping that holds it beside the options
-    (`backbone: {name: minilm, max_tokens: 512}`); on the command line the name, with `--set` for the options.
+    A recipe has the name (`backbone: minilm`), or a mapping with name and options (`backbone: {name: minilm, max_tokens: 512}`); the
+    command line takes the name, and options by `--set`.
     """
 
     name: str = Field(description="The component's name.")
@@ -95,18 +94,18 @@ class Choice(Options):
         return value
 
     def to_recipe(self) -> str | dict[str, Any]:
-        """The form a person writes."""
+        """The form in a recipe."""
         return {"name": self.name, **self.options} if self.options else self.name
 
 
 def former_names(model: type[Options]) -> dict[str, str]:
-    """The present name of each option that had another name before (`was=`), by its former name."""
+    """Present names of renamed options (`was=`), by their former names."""
     found = {name: info.json_schema_extra for name, info in model.model_fields.items()}
     return {str(extra["was"]): name for name, extra in found.items() if isinstance(extra, dict) and extra.get("was")}
 
 
 def consent_options(model: type[Options]) -> list[str]:
-    """The options of a model that need the user's consent (`consent=True`)."""
+    """Options of a model that need the user's consent (`consent=True`)."""
     found = {name: info.json_schema_extra for name, info in model.model_fields.items()}
     return [name for name, extra in found.items() if isinstance(extra, dict) and extra.get("consent")]
 
@@ -128,20 +127,19 @@ def option(
     """One option of an options model.
 
     Args:
-        default: its value when nobody says otherwise; leave out for a required option.
-        help: what it does, with the unit where there is one. The short help shows the first clause, up to a full stop, colon, semicolon or
-            bracket: some fifty characters.
-        level: `everyday` if most users need it; it then has a line in the command's short help.
-        value: the word for its value in help, such as "FILE" (default: by the type).
-        short: a one-letter flag such as `"-O"`.
-        argument: true for a positional argument.
-        path: true if the value names a file or folder, or is a list of such: a run keeps it absolute (`Options.located`). `"or name"` if it
-            may also be a name, such as that of a stage in the run: a value without slash and dot then stays as it is, as in a list.
-        was: the option's former name: a flag or a recipe key of that name is refused with a message that names the new one.
-        consent: true if another value than the default needs the user's consent, since strange code would run: it counts on the command
-            line and in a recipe that the user names, and is refused where a file of a run folder asks for it.
-        keys: of a mapping whose keys name components and whose values are their options: the kind in `plant_cli.api.specs.KINDS`.
-        rules: pydantic's constraints (`ge`, `le`, `gt`, `pattern`, …).
+        default: its value if the user gives none; left out for a required option.
+        help: what it does, with its unit. The short help shows the first clause, up to a full stop, colon, semicolon or bracket.
+        level: `everyday` if most users need it; it then has a line in the short help of a command.
+        value: the word for its value in help, such as "FILE"; by default it follows from the type.
+        short: a one-letter flag, such as "-O".
+        argument: whether it is a positional argument.
+        path: whether its value is the path of a file or folder, or a list of paths, which a run makes absolute (`Options.located`).
+            "or name" if it may also be a name, such as that of a stage: a value without slash and dot is not changed.
+        was: its former name; a flag or recipe key of that name is refused with a message that tells the new one.
+        consent: whether a value other than the default needs the user's consent, since it runs foreign code: it is accepted on the command
+            line and in a recipe that the user names, and refused in a file of a run folder.
+        keys: for a mapping from names of components to their options: the kind of component, a name in `plant_cli.api.specs.KINDS`.
+        rules: constraints of pydantic, such as `ge`, `le` and `pattern`.
     """
     extra: dict[str, Any] = {"level": level, "value": value, "short": short, "argument": argument, "path": path, "was": was}
     extra |= {"consent": consent, "kind": None, "keys": keys}
@@ -149,17 +147,15 @@ def option(
 
 
 def choice(kind: str, default: str | None, help: str, *, level: Level = "expert", was: str | None = None) -> Any:
-    """An option whose value is a component; annotate the field as `Choice`.
+    """An option whose value is a component; the type of the field is `Choice`. `level` and `was` are those of `option`.
 
     Args:
         kind: a name in `plant_cli.api.specs.KINDS`, such as "loss".
-        default: the component's name; None if none is chosen unless somebody says so, the field is then `Choice | None`.
-        help: what it does, as in `option`.
-        level: as in `option`.
-        was: the option's former name, as in `option`.
+        default: the name of a component; None if none is chosen by default (the type is then `Choice | None`).
+        help: what it does.
     """
     return Field(
-        None if default is None else Choice(name=default),
+        None if default is None else Choice.model_construct(name=default, options={}),  # building the validator now would slow help
         description=help,
         json_schema_extra={"level": level, "short": None, "argument": False, "was": was, "kind": kind},
     )
@@ -167,14 +163,14 @@ def choice(kind: str, default: str | None, help: str, *, level: Level = "expert"
 
 @dataclass(frozen=True, kw_only=True)
 class OptionRow:
-    """One option, in words."""
+    """One option as help and docs describe it."""
 
     name: str
     type: str
     rules: str
-    """Its limits, such as `>= 1`; empty if it has none."""
+    """Its limits, such as `>= 1`; may be empty."""
     default: str
-    """As a person would type it; empty if it is required or has none worth showing."""
+    """As a user would type it; empty if the option is required or its default is nothing."""
     required: bool
     help: str
 
@@ -193,7 +189,7 @@ def option_rows(model: type[Options]) -> Iterator[OptionRow]:
 
 
 def default_text(info: FieldInfo) -> str:
-    """A default as a person would type it."""
+    """A default as a user would type it."""
     if info.is_required():
         return ""
     value = info.get_default(call_default_factory=True, validated_data={})
@@ -207,7 +203,7 @@ def default_text(info: FieldInfo) -> str:
 
 
 def type_text(annotation: Any) -> str:
-    """A type in a person's words: `number`, `text`, `a|b`, `list of text`."""
+    """A type in words: `number`, `text`, `a|b`, `list of text`."""
     origin, args = get_origin(annotation), [a for a in get_args(annotation) if a is not type(None)]
     if origin is Literal:
         return "|".join(map(str, args))
@@ -224,7 +220,7 @@ def type_text(annotation: Any) -> str:
 
 
 def rules_text(info: FieldInfo) -> str:
-    """The limits of an option, such as `>= 1`; empty if it has none."""
+    """The limits of an option, such as `>= 1`; may be empty."""
     signs = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<", "min_length": "length >=", "max_length": "length <=", "pattern": "matches"}
     parts = [
         f"{sign} {getattr(rule, key)}" for rule in info.metadata for key, sign in signs.items() if getattr(rule, key, None) is not None
@@ -328,6 +324,13 @@ class MachineSection(Options):
         "auto", "Number format of matrix products; softmax and losses are always fp32. auto: bf16 where the device has it."
     )
     threads: int | None = option(None, "CPU threads (default: OMP_NUM_THREADS, or all cores).", ge=1, le=4096)
+
+    @field_validator("device")
+    @classmethod
+    def _is_a_device(cls, value: str) -> str:
+        if DEVICE.fullmatch(value) is None:
+            raise ValueError("auto, cpu, mps, cuda, or a numbered device such as cuda:1")
+        return value
 
 
 SHARED_SECTIONS: dict[str, type[Options]] = {"data": DataSection, "model": ModelSection, "machine": MachineSection}

@@ -1,4 +1,4 @@
-"""What scores labels besides the network: scorers, what they are fitted on, and the documents they read."""
+"""Scorers, which score labels without the network; their input; and shortlists."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, kw_only=True)
 class Documents:
-    """Documents, each cut into words once, however many scorers read them."""
+    """Documents as sequences of words; they are split once for all scorers."""
 
     vocabulary: Sequence[str]
-    """Distinct words, as the corpus counts them [W]; after `take` also words that only other documents have."""
+    """Distinct words [W]; after `take` also words that none of the documents has."""
     numbers: npt.NDArray[np.int32]
-    """The words of all documents in order, each by its number, int32 [T]."""
+    """Index of each word of all documents, in order, int32 [T]."""
     ends: npt.NDArray[np.int64]
-    """Where each document begins in `numbers`, and where the last one ends, int64 [B + 1]."""
+    """Start of each document in `numbers`, and end of the last one, int64 [B + 1]."""
 
     def __len__(self) -> int:
         return len(self.ends) - 1
 
     def remember(self, name: Hashable, make: Callable[[], Value]) -> Value:
-        """What is made of these documents once, for all scorers that ask for it by the same name; it lives as long as the documents.
+        """A value that is computed once and kept with the documents, for all scorers that ask for it by the same name.
 
         Args:
-            name: says all that the value depends on beside the documents.
-            make: makes it.
+            name: holds everything that the value depends on besides the documents.
+            make: computes the value.
         """
         if name not in self._remembered:
             self._remembered[name] = make()
@@ -50,7 +50,7 @@ class Documents:
 
     @cached_property
     def counts(self) -> csr_array:
-        """How often each word is in each document, csr [B, W] float64, columns ascending."""
+        """Count of each word in each document, csr [B, W] float64 with sorted columns."""
         import numpy as np
         from scipy.sparse import csr_array
 
@@ -60,11 +60,7 @@ class Documents:
         return counts
 
     def take(self, rows: npt.NDArray[Any]) -> Self:
-        """Some of the documents, with the same vocabulary.
-
-        Args:
-            rows: which [b].
-        """
+        """The documents of these rows [b], with the same vocabulary."""
         import numpy as np
 
         lengths = np.diff(self.ends)[rows]
@@ -75,22 +71,22 @@ class Documents:
 
 @dataclass(frozen=True, kw_only=True)
 class ScorerInput:
-    """What a scorer is fitted on: training documents and what labels are called."""
+    """What a scorer is fitted on: training documents and names of labels."""
 
     documents: Documents
     """The training documents [N]."""
     doc_ids: Sequence[str]
     """Their ids [N]."""
     gold: csr_array
-    """Their labels, csr [N, L] of ones, columns ascending."""
+    """Their labels, csr [N, L] of ones with sorted columns."""
     names: Documents
     """Titles and other names of labels, as documents [M]."""
     label_of: npt.NDArray[np.int64]
-    """Label of each name, rising, int64 [M]; a label may have several names, or none."""
+    """Label of each name, ascending, int64 [M]; a label may have several names, or none."""
     rows: npt.NDArray[np.int64]
-    """Training documents whose left-out scores are wanted, rising, int64 [b]."""
+    """Training documents that need held-out scores, ascending, int64 [b]."""
     reporter: Reporter
-    """Where notes go."""
+    """Receives notes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,61 +94,50 @@ class Reason:
     """Why one label is likely."""
 
     text: str
-    """In a few words: words of the document, a title, a training document; empty: no reason is known."""
+    """Words of the document, a title, or a training document; empty if no reason is known."""
     words: Sequence[str] = ()
-    """The words of the document that it names, as `Documents.vocabulary` spells them."""
+    """The words of the document that the text names, as in `Documents.vocabulary`."""
 
 
 class Scorer(Protocol):
-    """Scores labels for documents. What it learned is arrays, so that it is saved without pickle."""
+    """A fitted scorer. It is saved as arrays, without pickle."""
 
     def score(self, documents: Documents) -> Sequence[csr_array]:
-        """The best labels of each document, the same whatever other documents are asked for.
-
-        Args:
-            documents: any number B.
+        """The best labels of each of B documents. The scores of a document do not depend on the other documents.
 
         Returns:
-            Scores for each view that the scorer takes of a document (its whole text, its best passage, …), most take one: each csr [B, L]
-            float32, finite, columns ascending, at most `plant_cli.kit.KEPT` labels of a document. A label that is not listed
-            scores 0, or less than the least that is listed where the list is full or goes below 0.
+            Scores for each view of a document (most scorers have one; others add its best passage, …): csr [B, L] float32, finite, with
+            sorted columns, at most `plant_cli.kit.KEPT` labels of a document. A label that is not listed scores 0; if the list is full or
+            has negative scores, it scores less than the lowest that is listed.
         """
-        ...
 
     def explain(self, document: Documents, labels: Sequence[int]) -> Sequence[Reason]:
-        """Why some labels are likely, the same whatever documents this one was taken from.
-
-        Args:
-            document: one document.
-            labels: rows of the label index [k].
-        """
-        ...
+        """Why these labels (indices [k]) are likely for one document."""
 
     def tensors(self) -> Mapping[str, npt.NDArray[Any]]:
-        """All that `ScorerSpec.load` needs, as arrays by name."""
-        ...
+        """The arrays that `ScorerSpec.load` needs, by name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FittedScorer:
-    """A scorer, and what it says of training documents that it has not seen."""
+    """A scorer, and its scores of training documents that were left out when it was fitted."""
 
     scorer: Scorer
     """Fitted on all training documents."""
     left_out: Sequence[csr_array] | None = None
-    """Scores of the training documents `ScorerInput.rows`, each as if the scorer had been fitted without it, in the form of
-    `Scorer.score`; None: the scorer has no short way to them, and is fitted again without a part of train, part by part.
+    """Scores of the documents `ScorerInput.rows`, each as if the scorer had been fitted without it, in the form of `Scorer.score`. None if
+    the scorer has no shortcut: it is then fitted several times, each time without a part of train.
     """
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShortlistInput:
-    """What a shortlist is built from; all of it is fitted on train."""
+    """What a shortlist is built from; all of it comes from train."""
 
     words: Sequence[str]
     """The vocabulary [V], lower-cased."""
     relevance: csr_array
-    """Of words for labels, csr [L, V] in [0, 1]."""
+    """Relevance of words for labels, csr [L, V] in [0, 1]."""
     docs_with_word: npt.NDArray[np.int64]
     """Training documents with each word [V]."""
     train_counts: npt.NDArray[np.int64]
@@ -162,13 +147,12 @@ class ShortlistInput:
 
 
 class Shortlist(Protocol):
-    """Proposes labels for documents, before any network has read them."""
+    """Proposes labels for documents before the network reads them."""
 
     def propose(self, texts: Sequence[str], counts: csr_array) -> Sequence[npt.NDArray[np.int64]]:
-        """Distinct label indices for each document, in any order; the same whatever other documents are asked for.
+        """Distinct labels for each document, in any order. They do not depend on the other documents.
 
         Args:
             texts: the documents [B].
-            counts: how often each word of the vocabulary is in them, csr [B, V].
+            counts: count of each word of the vocabulary, csr [B, V].
         """
-        ...

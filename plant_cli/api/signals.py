@@ -1,4 +1,4 @@
-"""The one count table that every relevance signal is a pure function of."""
+"""The counts that every relevance signal is a function of."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Counts:
-    """Counts of (label, word) pairs; the arrays have, or broadcast to, one shape."""
+    """Counts of pairs of label and word; the arrays broadcast to one shape."""
 
     n_docs: int
     """Training documents N."""
     docs_with_word: npt.NDArray[Any]
-    """Documents that hold the word, n_w."""
+    """Training documents with the word, n_w."""
     docs_with_label: npt.NDArray[Any]
-    """Documents that carry the label, n_l."""
+    """Training documents with the label, n_l."""
     docs_with_both: npt.NDArray[Any]
-    """Documents with both, n_lw (0 for pairs that never co-occur)."""
+    """Training documents with both, n_lw."""
     occurrences: npt.NDArray[Any] | None = None
-    """Times the word occurs in the documents of the label (only when the signal asks for it)."""
+    """Occurrences of the word in the documents of the label; only if the signal needs them."""
     words_with_label: npt.NDArray[Any] | None = None
-    """Words, counted with repeats, in the documents of the label (likewise)."""
+    """Occurrences of all words in the documents of the label; only if the signal needs them."""
     pairs: npt.NDArray[Any] | None = None
-    """A number for each pair, the same in every run: label index · V + word index (likewise)."""
+    """The number of each pair, label index · V + word index; only if the signal needs it."""

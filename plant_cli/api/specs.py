@@ -1,4 +1,4 @@
-"""Specs: what a plugin registers, one frozen description for each component, and the table of their kinds."""
+"""Specs, the descriptions of components that plugins register, and the table of kinds."""
 
 from __future__ import annotations
 
@@ -25,94 +25,94 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class StageSpec(Spec):
-    """A step of an experiment with a folder of its own in the run, or an action without one."""
+    """A stage, a step of an experiment with its own folder in the run; or an action, which has no folder."""
 
     run: Function[Callable[[StageContext, Any], Result]] = Function()
-    """Does the work: `run(context, options) -> Result`."""
+    """`run(context, options) -> Result` does the work."""
     check: Function[Callable[[StageContext, Any], None] | None] = Function(required=False)
-    """Refuses what is missing: `check(context, options)`. It is called before `run` is imported, so that an error needs no seconds."""
+    """`check(context, options)` raises an error if an input is missing; it is called before the module of `run` is imported."""
     help: str = ""
-    """A sentence or two for `--help`, below the summary."""
+    """One or two sentences for `--help-all`, below the summary."""
     sections: tuple[Literal["data", "model", "machine"], ...] = ()
-    """Shared recipe sections whose options this stage takes as flags too, from `data`, `model`, `machine`."""
+    """Shared sections of recipes whose options the command also takes as flags."""
     writes: bool = True
-    """False for an action: it leaves no folder and needs no lock. An action's name may have two words (`mig show`)."""
+    """False for an action: it has no folder and takes no lock. Its name may have two words, such as `mig show`."""
     takes: tuple[Literal["tag", "force", "resume"], ...] = ()
-    """General flags that an action takes, from `tag`, `force`, `resume`; a stage takes all three. It reads them from its context."""
+    """General flags of an action, which reads them from its context; a stage has all three."""
     needs_run: bool = True
-    """False for an action that works outside any run folder (`data make`)."""
+    """False for an action that works without a run folder, such as `data make`."""
     parallel: bool = False
-    """True if the processes of `accelerate launch` share its work; those beside the first read the run and write to a copy that is thrown
-    away. A stage without it is run by the first process alone.
+    """True if the processes of `accelerate launch` share its work: the first one writes to the run, the others to temporary copies of it.
+    If it is false, only the first process works.
     """
     feeds: tuple[str, ...] = ()
-    """Names of stages that read its results. In a recipe it runs before them, even if all its sections stand later."""
+    """Names of stages that read its results. A recipe runs it before them, in whatever order it lists them."""
     seeded: bool = False
-    """True if what it leaves depends, by itself or through its inputs, on the seed of training: `plant run --seeds` repeats it."""
+    """True if its results depend on the seed of training, directly or through its inputs: `plant run --seeds` repeats it."""
     system: Literal["trains", "scores", "measures"] | None = None
-    """Its part in a trained system, which is all stages of one tag. `trains`: it makes the system, and its folder names it. `scores`: it
-    keeps the scores of the system of its tag. `measures`: its folder names that system, too.
+    """Its part in a trained system, which is all stages of one tag. `trains`: it makes the system, and its folder is the system's name.
+    `scores`: it keeps the system's scores. `measures`: it evaluates the system, and its folder is also a name of it.
     """
     judges: bool = False
-    """True if it judges the system of its own tag if there is one, else the one without a tag."""
+    """True if it evaluates the system of its own tag, or the system without a tag if there is none."""
     compares: bool = False
-    """True if it compares the systems that its option `systems` names, over as many seeds as its option `seeds` says: `plant run --seeds`
-    runs it once, over all seeds, and adds one to a recipe that has none.
+    """True if it compares the systems that its option `systems` names, over the number of seeds in its option `seeds`. `plant run --seeds`
+    runs it once, over all seeds, and adds it to a recipe without it.
     """
     figures: tuple[str, ...] = ()
-    """JSON files in its folder that `plant verify` computes again."""
+    """JSON files in its folder that `plant verify` recomputes."""
     locks: bool = False
-    """True for an action that locks the run itself, and so cannot be a step of a recipe."""
+    """True for an action that locks the run itself; it cannot be a step of a recipe."""
+    opens_model: bool = False
+    """True for the action whose `machine` section and `check` hold for `open_model` of `plant_cli.kit`."""
     order: int = 100
-    """Its place in `plant --help`; equal ones by name."""
+    """Its position in its group of `plant --help`; then sorted by name."""
     group: str = "Tools"
-    """Heading under which `plant --help` lists it: Begin, Look, Train by hand, Corpus, Tools, or another one."""
+    """Its heading in `plant --help`: Begin, Look, Train by hand, Corpus, Tools, or another one."""
     examples: tuple[str, ...] = ()
-    """Two or three whole command lines; help begins with them."""
+    """Two or three command lines, shown first in help."""
 
     def accepts(self, flag: Literal["tag", "force", "resume"]) -> bool:
-        """Whether its command has this general flag."""
+        """Whether the command has this general flag."""
         return self.writes or flag in self.takes
 
 
 @dataclass(frozen=True, kw_only=True)
 class BackboneStart:
-    """Where a backbone's vocabulary and first weights come from, if a stage of the run makes them."""
+    """The stage of the run that makes a backbone's vocabulary and first weights."""
 
     stage: str
     """Name of that stage, such as `pretrain-lm`."""
     option: str
-    """The backbone's option that names its folder. Where the user names none, training gives it the folder of the run's stage. What a
-    trained network is loaded from is its own folder: `save` writes there what `load` needs, trained or not.
+    """The backbone's option for the folder of that stage; training sets it if the user does not. A trained network is loaded from its own
+    folder, where `save` writes everything that `load` needs.
     """
 
 
 @dataclass(frozen=True, kw_only=True)
 class BackboneSpec(Spec):
-    """A network that turns text into hidden states."""
+    """A network that reads text and gives hidden states."""
 
     load: Function[Callable[[Any, MachineSection], Backbone]] = Function()
-    """`load(options, machine) -> Backbone`; torch is imported inside, random weights follow torch's generator."""
+    """`load(options, machine) -> Backbone`; random weights are drawn from torch's generator."""
     languages: tuple[str, ...] | None = None
-    """ISO 639-1 codes of the languages that its default model was trained on (None: not declared). Training warns if the documents are in
-    another language, and names the backbones that declare it.
+    """Languages that its default model was trained on, as ISO 639-1 codes; None if unknown. Training warns if the documents are in another
+    language, and suggests backbones for it.
     """
     start: BackboneStart | None = None
-    """For a backbone that starts from what a stage of the run made, such as a vocabulary of the corpus's own words."""
+    """For a backbone that needs a result of a stage, such as a vocabulary made from the corpus."""
     is_installed: Function[Callable[[], bool] | None] = Function(required=False)
-    """Whether the package with its weights is installed, without reading them; None where no package has them."""
+    """`is_installed() -> bool`: whether the package with its weights is installed; left out if its weights are in no package."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecoderSpec(Spec):
-    """A network that turns hidden states into label scores."""
+    """A network that computes label scores from hidden states."""
 
     build: Function[Callable[[Any, DecoderShape], Decoder]] = Function()
     """`build(options, shape) -> Decoder`."""
     stage2_options: tuple[str, ...] = ()
-    """Options that change neither what stage 1 trains nor the names and shapes of the weights: they may differ between stage 1 and stage
-    2.
-    """
+    """Options that may differ between stage 1 and stage 2: they change neither what stage 1 trains nor the names and shapes of weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +122,7 @@ class LossSpec(Spec):
     stage: Literal["rank", "label"]
     """`rank` for stage 1, `label` for stage 2."""
     build: Function[Callable[[Any], RankLoss | LabelLoss]] = Function()
-    """`build(options)` gives a `RankLoss` for the stage `rank`, a `LabelLoss` for the stage `label`."""
+    """`build(options)` returns a `RankLoss` for `rank`, a `LabelLoss` for `label`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,59 +130,55 @@ class SignalSpec(Spec):
     """How strongly a word indicates a label."""
 
     score: Function[Callable[[Counts, Any], Floats]] = Function()
-    """`score(counts, options) -> values`, a pure function; the values have the shape of the counts, float64."""
+    """`score(counts, options) -> values`, a pure function; values are float64 with the shape of the counts."""
     needs_occurrences: bool = False
     """True if it reads `Counts.occurrences` and `Counts.words_with_label`."""
     needs_pairs: bool = False
-    """True if it reads `Counts.pairs`; then only words that meet the label are scored."""
+    """True if it reads `Counts.pairs`; then only words that occur with the label are scored."""
     signed: bool = False
-    """True if its values already say which way the association goes (negative = the word's absence tells); then only words that meet the
-    label are scored.
-    """
+    """True if a negative value means that the word's absence indicates the label; then only words that occur with the label are scored."""
     quasi_convex: bool = False
-    """True if, for one label and one number of documents with both, values fall and then rise (or only fall) with the documents of the
-    word; then most words that meet a label in one document or in none need no score, and the lists stay the same.
+    """True if values first fall and then rise (or only fall) as `docs_with_word` grows, for a fixed label and `docs_with_both`. Then most
+    words that occur with a label in at most one document need no score, and the result is the same.
     """
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetSpec(Spec):
-    """A corpus, or a reader of corpora."""
+    """A corpus, or a reader of a format."""
 
     load: Function[Callable[[DataSection, Any], Dataset]] = Function()
-    """`load(data, options) -> Dataset`; `data` is the recipe section of that name."""
+    """`load(data, options) -> Dataset`; `data` is the section `data` of the recipe."""
     recognise: Function[Callable[[DataSection], str | None] | None] = Function(required=False)
-    """`recognise(data) -> sentence or None`: what the path holds, if its content is in the format that this reads. With the dataset
-    `files` all are asked, and the one that answers reads. It looks at a few lines, and raises for no file.
+    """`recognise(data) -> sentence or None`: describes the content of the path if it is in this format. The dataset `files` asks all
+    datasets, and the one that answers reads the corpus. It reads a few lines, and raises no error for any file.
     """
     write: Function[Callable[[Dataset, Path, str], Sequence[str]] | None] = Function(required=False)
-    """`write(dataset, folder, suffix) -> remarks`: writes tidy splits into an empty folder, so that `load` reads them again; `suffix` is
-    "", ".gz" or ".zst". The remarks say what the format cannot hold (`plant data convert --to NAME`).
+    """`write(dataset, folder, suffix) -> remarks`, for `plant data convert --to NAME`: writes the splits into an empty folder, where `load`
+    can read them; `suffix` is "", ".gz" or ".zst". The remarks say what the format cannot store.
     """
     card: DatasetCard | None = None
-    """Of a published corpus (`plant data info NAME`)."""
+    """Facts about a published corpus, shown by `plant data info NAME`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MetricSpec(Spec):
-    """A family of metrics. The spec's name is the family (`precision`); its values have the field's names (`P@1`, `P@5`)."""
+    """A family of metrics. The name is that of the family (`precision`); its values have their usual names (`P@1`, `P@5`)."""
 
     compute: Function[Callable[[MetricInput, Any], Sequence[Metric]]] = Function()
-    """`compute(input, options) -> values`, each with per-document values where they exist."""
+    """`compute(input, options) -> values`."""
     needs_all_scores: tuple[str, ...] = ()
-    """The names of its values, if they are computed from `MetricInput.all_scores`: where those were not kept the family is not computed,
-    and these names are reported as not available.
-    """
+    """The names of its values if they need `MetricInput.all_scores`; without these scores they are reported as not available."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShortlistSpec(Spec):
-    """A way to propose the labels that are worth scoring."""
+    """A way to choose the labels that are worth scoring."""
 
     build: Function[Callable[[Any, ShortlistInput], Shortlist]] = Function()
-    """`build(options, given) -> Shortlist`."""
+    """`build(options, input) -> Shortlist`."""
     most: Function[Callable[[Any, int], int] | None] = Function(required=False)
-    """`most(options, labels) -> int`: labels that it proposes for a document at most, of so many; for `plant plan`. Default: all."""
+    """`most(options, labels) -> int`: how many of `labels` it proposes for a document at most; for `plant plan`. By default all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,35 +186,33 @@ class ScorerSpec(Spec):
     """A way to score labels without the network."""
 
     fit: Function[Callable[[Any, ScorerInput], FittedScorer]] = Function()
-    """`fit(options, given) -> FittedScorer`; sees training documents and names of labels only."""
+    """`fit(options, input) -> FittedScorer`, from training documents and names of labels."""
     load: Function[Callable[[Any, Mapping[str, npt.NDArray[Any]]], Scorer]] = Function()
-    """`load(options, tensors) -> Scorer`: the scorer again, from its own `tensors()`."""
+    """`load(options, tensors) -> Scorer`, from the arrays of `Scorer.tensors()`."""
     needs_names: bool = False
-    """True if it says nothing where no label has a name: it is then left out with a note."""
+    """True if it needs names of labels; without them it is left out with a note."""
     zero_shot: bool = False
-    """True if it scores labels that no training document has, too."""
+    """True if it also scores labels without training documents."""
     memory: Function[Callable[[Any, int], int] | None] = Function(required=False)
-    """`memory(options, documents) -> int`: bytes that fitting takes on so many training documents, where that grows faster than their
-    number (a matrix of all pairs of documents); for `plant plan`, which extends the rest from fits on samples.
+    """`memory(options, documents) -> int`, for `plant plan`: bytes that fitting needs, if they grow faster than the number of documents (a
+    matrix of all pairs of documents). By default they are estimated from fits on samples.
     """
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnalyserSpec(Spec):
-    """What counts as one word: how the forms of a word are reduced in one language."""
+    """What counts as one word: reduces the forms of a word in a language to one form."""
 
     load: Function[Callable[[Any, str], WordReducer]] = Function()
-    """`load(options, language) -> WordReducer`, by the ISO 639-1 code; a `LookupError` says that it does not know the language."""
+    """`load(options, language) -> WordReducer` by ISO 639-1 code; raises `LookupError` for an unknown language."""
     languages: tuple[str, ...] | None = None
-    """Those that it knows (None: those that `load` takes). An analyser of one language reads all documents in it where it is named, so
-    that no text need be recognised.
-    """
+    """The languages that it knows; None: those that `load` accepts. An analyser with one language skips the detection of languages."""
     phrase: str = "in a form of its own"
-    """How words are counted with it, for messages: "as lemmas"."""
+    """How it counts words, for messages, such as "as lemmas"."""
     package: str | None = None
-    """The installed package on whose version the words depend: it is recorded with the corpus."""
+    """The package whose version changes its words; the version is recorded with the corpus."""
     automatic: int | None = None
-    """Its turn among those that the option value `auto` asks, lowest first; None: it is used only where it is named."""
+    """Its rank among the analysers that `auto` tries, lowest first; None if it is used only by name."""
 
 
 @dataclass(frozen=True)
@@ -226,49 +220,42 @@ class Kind:
     """A kind of component."""
 
     name: str
-    """The singular, as messages and `choice(...)` write it."""
+    """Singular, as in messages and `choice(...)`."""
     plural: str
-    """As in the hook `plant_register_<plural>`."""
+    """Plural, as in the hook `plant_register_<plural>`."""
     spec: type[Spec]
     """The class of its specs."""
     summary: str
-    """What these components are, in one sentence."""
+    """One sentence about these components."""
 
     @property
     def hook(self) -> str:
-        """The name of the function that registers components of this kind."""
+        """The function that registers components of this kind."""
         return f"plant_register_{self.plural}"
 
     @property
     def checks(self) -> str:
-        """The module that puts the conformance checks of this kind on their list."""
+        """The module with the conformance checks of this kind."""
         return f"plant_cli.testing.{self.name}_checks"
 
 
 TABLE = (
     Kind("stage", "stages", StageSpec, "Stages and actions: each becomes a subcommand with flags, a recipe section and a docs page."),
-    Kind("backbone", "backbones", BackboneSpec, "Networks that turn text into hidden states."),
-    Kind("decoder", "decoders", DecoderSpec, "Networks that turn hidden states into label scores and rank words for a label."),
+    Kind("backbone", "backbones", BackboneSpec, "Networks that read text and give hidden states."),
+    Kind("decoder", "decoders", DecoderSpec, "Networks that compute label scores from hidden states and rank words for a label."),
     Kind("loss", "losses", LossSpec, "Losses of stage 1 (`rank`) and stage 2 (`label`)."),
     Kind("signal", "signals", SignalSpec, "Relevance signals: pure functions of the count table."),
     Kind("dataset", "datasets", DatasetSpec, "Corpora and readers of corpora."),
     Kind("metric", "metrics", MetricSpec, "Metrics of evaluation."),
-    Kind("shortlist", "shortlists", ShortlistSpec, "Proposals of the labels worth scoring where there are too many to score them all."),
-    Kind("scorer", "scorers", ScorerSpec, "What scores labels besides the network: words, titles, neighbours, linear weights."),
+    Kind("shortlist", "shortlists", ShortlistSpec, "Choices of the labels worth scoring if there are too many to score all."),
+    Kind("scorer", "scorers", ScorerSpec, "Label scores without the network: by words, titles, neighbours or linear weights."),
     Kind("analyser", "analysers", AnalyserSpec, "What counts as one word: lemmas, stems or another reduction, by language."),
 )
 KINDS: dict[str, Kind] = {kind.name: kind for kind in TABLE}
 
 
 def kind_of(spec: type[Spec]) -> Kind:
-    """The kind that a class of specs stands for.
-
-    Args:
-        spec: the class of a row of `KINDS`, or a class derived from one.
-
-    Raises:
-        TypeError: no kind has such specs.
-    """
+    """The kind of a class of specs or of a class derived from it; `TypeError` for another class."""
     for kind in TABLE:
         if issubclass(spec, kind.spec):
             return kind

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import io
 import os
 import shlex
 import sys
@@ -11,14 +9,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from plant_cli.api import Request, ResourceError, StageSpec, UsageError
 from plant_cli.api.context import DEFAULT_RUN
 from plant_cli.cli.failures import report_failures
 from plant_cli.cli.flags import GENERAL
 from plant_cli.cli.launching import launch, run_together
+from plant_cli.cli.output import show
+from plant_cli.cli.progress import ConsoleReporter
+from plant_cli.cli.streams import silence
 from plant_cli.registry import Registry
+from plant_cli.runs.runner import print_config
 
 
 @contextmanager
@@ -52,50 +54,6 @@ def _refused(text: str, where: str) -> UsageError:
     )
 
 
-GONE = (errno.EPIPE, errno.EIO)  # the reader of a pipe has left; the terminal of a dropped connection is closed
-
-
-class _TolerantFile(io.FileIO):
-    """A file that can be written to after its reader is gone: what is written then is discarded."""
-
-    def write(self, data: Any) -> int:
-        """Write bytes; once the reader is gone, discard them."""
-        try:
-            return super().write(data)
-        except OSError as error:
-            if error.errno not in GONE:
-                raise
-            silence(self)
-            return len(data)
-
-
-def tolerate_lost_reader(stream: TextIO) -> TextIO:
-    """A stream over the same file whose writes do not fail when its reader is gone; the stream itself if it has no file."""
-    try:
-        stream.flush()
-        raw = _TolerantFile(stream.fileno(), "w", closefd=False)
-    except (AttributeError, OSError, ValueError):  # the first where the stream itself is closed (`2>&-`): Python then has none
-        return stream
-    return io.TextIOWrapper(io.BufferedWriter(raw), encoding=stream.encoding, errors=stream.errors, line_buffering=True)
-
-
-def reopen_closed() -> None:
-    """Give the process the standard streams that whoever started it has closed (`>&-`): nothing is read from them, and writes go nowhere.
-
-    Otherwise the next file that is opened, of a run perhaps, would get their number, and with it what any library writes to stdout.
-    """
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
-
-
-def silence(stream: io.FileIO | TextIO) -> None:
-    """Discard all that is written to the stream's file from now on, and what is still in its buffer."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
-
-
 def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]]) -> None:
     """Run a stage or action with the values of its flags, by section, and show its result. An error ends the process."""
     general = given.pop(GENERAL, {})
@@ -103,10 +61,6 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
     with report_failures(owner.distribution if owner else "plant-cli", registry), refuse_bytes({**given, GENERAL: general}):
         if "launch" in general:
             launch(general["launch"], sys.argv[1:])
-        from plant_cli.cli.output import show
-        from plant_cli.cli.progress import ConsoleReporter
-        from plant_cli.runs.runner import print_config
-
         request = Request(
             registry=registry,
             run_path=general.get("run", DEFAULT_RUN),

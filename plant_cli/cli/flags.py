@@ -18,7 +18,6 @@ from plant_cli.api.context import DEFAULT_RUN
 from plant_cli.api.options import SHARED_SECTIONS, default_text, former_names, rules_text, type_text
 from plant_cli.api.specs import KINDS
 from plant_cli.registry import Registry
-from plant_cli.runs.recipes import parse_sets
 
 Format = Literal["table", "json", "jsonl", "csv", "tsv", "md", "latex"]
 GENERAL = "general"
@@ -98,6 +97,8 @@ def former_flags(spec: StageSpec) -> dict[str, str]:
 
 def given_values(flags: Sequence[Flag], values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """What the user gave, by section. Every flag defaults to None, so that a flag that was not given overrides nothing."""
+    from plant_cli.runs.recipes import parse_sets  # help needs no YAML
+
     given: dict[str, dict[str, Any]] = {}
     for flag in flags:
         value = values.get(flag.parameter.name)

@@ -11,7 +11,6 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from plant_cli.api import PlantError, RecipeError, StageSpec, UsageError, near_names
-from plant_cli.cli.execution import execute
 from plant_cli.cli.flags import first_clause, former_flags, given_values, stage_flags
 from plant_cli.cli.help import GROUPS, WIDEST, explain_option, full_help, list_lines, short_help, sort_by_work, terminal_width
 from plant_cli.registry import Registry
@@ -186,6 +185,8 @@ def stage_command(spec: StageSpec, name: str, registry: Registry, actions: dict[
     flags = stage_flags(spec, registry)
 
     def body(**values: Any) -> None:
+        from plant_cli.cli.execution import execute  # help does not need it
+
         execute(spec, registry, given_values(flags, values))
 
     everything = Annotated[bool, typer.Option("--help-all", is_eager=True, callback=_show_all, help="Show all options and exit.")]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from plant_cli.api import NoOptions, StageSpec, hookimpl
-from plant_cli.commands.options import (
+from plant_cli.commands.command_options import (
     CheckOptions,
     ConvertOptions,
     CopyOptions,
@@ -386,6 +386,7 @@ SPECS = (
         help="Nothing is written to the run: the suggestions go to the screen, or to a table of their own.",
         sections=("machine",),
         writes=False,
+        opens_model=True,
         takes=("tag", "force"),
         examples=(
             "plant suggest new.csv -O suggestions.csv",

@@ -16,7 +16,7 @@ from plant_cli.api import (
     StageContext,
     UsageError,
 )
-from plant_cli.commands.options import PredictOptions
+from plant_cli.commands.command_options import PredictOptions
 from plant_cli.commands.scored_split import open_cache, report, require_every_score
 from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.files import read_size

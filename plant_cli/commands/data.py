@@ -23,7 +23,7 @@ from plant_cli.api import (
     Table,
     UsageError,
 )
-from plant_cli.commands.options import ConvertOptions, MakeOptions, SplitOptions
+from plant_cli.commands.command_options import ConvertOptions, MakeOptions, SplitOptions
 from plant_cli.data.documents import count_documents, find_splits, read_batches, read_digests, read_frames, tidy, tidy_dataset
 from plant_cli.data.labels import describe
 from plant_cli.data.loading import load_dataset

@@ -22,7 +22,7 @@ from plant_cli.api import (
     StageContext,
     Table,
 )
-from plant_cli.commands.options import CheckOptions
+from plant_cli.commands.command_options import CheckOptions
 from plant_cli.data.checks import (
     LEVELS,
     THOROUGH,

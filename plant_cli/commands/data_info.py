@@ -17,7 +17,7 @@ from plant_cli.api import (
     Table,
     UsageError,
 )
-from plant_cli.commands.options import InfoOptions
+from plant_cli.commands.command_options import InfoOptions
 from plant_cli.data.documents import count_documents
 from plant_cli.data.loading import load_dataset
 from plant_cli.data.vocabularies import find_used

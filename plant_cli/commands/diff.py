@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from plant_cli.api import Column, Result, StageContext, Table
-from plant_cli.commands.options import DiffOptions
+from plant_cli.commands.command_options import DiffOptions
 from plant_cli.data.files import write_json
 from plant_cli.evaluation.aligned import build_input, read_predictions
 from plant_cli.evaluation.conventions import CONVENTIONS, ConventionName

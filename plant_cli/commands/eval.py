@@ -12,7 +12,7 @@ import numpy as np
 
 from plant_cli.api import Result, StageContext
 from plant_cli.api.context import with_tag
-from plant_cli.commands.options import EvalOptions
+from plant_cli.commands.command_options import EvalOptions
 from plant_cli.data.files import read_size, write_json
 from plant_cli.evaluation.aligned import Predictions, build_input, keep_documents, read_predictions
 from plant_cli.evaluation.conventions import CONVENTIONS

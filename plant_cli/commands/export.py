@@ -18,7 +18,7 @@ from plant_cli.api import (
     Table,
     UsageError,
 )
-from plant_cli.commands.options import ExportOptions
+from plant_cli.commands.command_options import ExportOptions
 from plant_cli.data.files import hash_file, replacing_folder, write_json
 from plant_cli.network.assembly import WEIGHTS, Network, load_network
 from plant_cli.runs.folder import current_time

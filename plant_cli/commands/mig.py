@@ -19,7 +19,7 @@ from plant_cli.api import (
     Table,
 )
 from plant_cli.api.context import with_tag
-from plant_cli.commands.options import MigOptions
+from plant_cli.commands.command_options import MigOptions
 from plant_cli.data.files import read_size
 from plant_cli.data.shares import Shard
 from plant_cli.relevance.cooccurrence import Cooccurrence, Margins

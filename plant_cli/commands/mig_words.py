@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from plant_cli.api import ArtefactError, Column, DataError, Result, StageContext, Table, UsageError, near_names
-from plant_cli.commands.options import EditOptions, MigShowOptions
+from plant_cli.commands.command_options import EditOptions, MigShowOptions
 from plant_cli.relevance.relevance_table import (
     LabelEdits,
     read_edits,

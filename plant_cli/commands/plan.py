@@ -25,8 +25,8 @@ from plant_cli.api import (
     StageContext,
     StageSpec,
 )
+from plant_cli.commands.command_options import PlanOptions
 from plant_cli.commands.mig import choose_jobs
-from plant_cli.commands.options import PlanOptions
 from plant_cli.data.corpus_files import SPLITS_FILE
 from plant_cli.data.files import read_size
 from plant_cli.data.loading import load_dataset

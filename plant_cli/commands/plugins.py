@@ -16,7 +16,7 @@ from plant_cli.api import (
 )
 from plant_cli.api.options import option_rows
 from plant_cli.api.specs import KINDS, Kind
-from plant_cli.commands.options import PluginShowOptions
+from plant_cli.commands.command_options import PluginShowOptions
 
 
 def list_plugins(context: StageContext, options: NoOptions) -> Result:

@@ -11,7 +11,7 @@ from plant_cli.api import (
     UsageError,
 )
 from plant_cli.commands.average import average
-from plant_cli.commands.options import PredictOptions
+from plant_cli.commands.command_options import PredictOptions
 from plant_cli.commands.scored_split import open_cache, report, require_every_score
 from plant_cli.data.files import read_size
 from plant_cli.evaluation.systems import find_chosen

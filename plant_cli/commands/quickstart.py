@@ -6,7 +6,7 @@ import shlex
 from dataclasses import replace
 
 from plant_cli.api import BackboneSpec, Result, StageContext, UsageError
-from plant_cli.commands.options import QuickstartOptions
+from plant_cli.commands.command_options import QuickstartOptions
 from plant_cli.commands.run import run_recipe
 
 RECIPE = "quickstart"

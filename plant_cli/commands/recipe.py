@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from plant_cli.api import Column, NoOptions, RecipeError, Result, StageContext, Table, UsageError
-from plant_cli.commands.options import CopyOptions, NameOptions
+from plant_cli.commands.command_options import CopyOptions, NameOptions
 from plant_cli.data.files import replacing
 from plant_cli.runs.recipes import RecipeLayer, find_recipe, load_recipe, parse_yaml, shipped_recipes
 from plant_cli.runs.steps import Step, resolve_steps

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from plant_cli.api import Result, StageContext, UsageError
-from plant_cli.commands.options import ReportOptions
+from plant_cli.commands.command_options import ReportOptions
 from plant_cli.data.files import require_free, require_place
 from plant_cli.report.contents import gather
 from plant_cli.report.drawing import require_packages

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plant_cli.api import ArtefactError, StageContext
-from plant_cli.commands.options import EvalOptions, PredictOptions, SuggestOptions
+from plant_cli.commands.command_options import EvalOptions, PredictOptions, SuggestOptions
 from plant_cli.training.options import FinetuneOptions, PretrainOptions
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from plant_cli.api import Column, RecipeError, Request, Result, Runner, StageContext, Table
-from plant_cli.commands.options import RunOptions
+from plant_cli.commands.command_options import RunOptions
 from plant_cli.data.records import plain_values
 
 FIGURES = 4  # numbers of a step's summary shown beside it

@@ -15,7 +15,7 @@ from plant_cli.api import (
     exclusive_options,
 )
 from plant_cli.api.context import with_tag
-from plant_cli.commands.options import PredictOptions
+from plant_cli.commands.command_options import PredictOptions
 from plant_cli.network.cuts import cut_summary
 from plant_cli.network.reading import HiddenReader, LiveReader
 from plant_cli.network.state_cache import StateCache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plant_cli.api import Result, StageContext, UsageError
-from plant_cli.commands.options import SignificanceOptions
+from plant_cli.commands.command_options import SignificanceOptions
 from plant_cli.data.files import read_size, write_json
 from plant_cli.evaluation.comparison import (
     Difference,

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api import Column, Result, StageContext, Table, UsageError
-from plant_cli.commands.options import FEW, MANY, SuggestOptions
+from plant_cli.commands.command_options import FEW, MANY, SuggestOptions
 from plant_cli.data.files import require_free
 from plant_cli.data.tables import output_format, write_table
 from plant_cli.evaluation.systems import find_chosen

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from plant_cli.api import ArtefactError, DataError, Result, SplitName, StageContext, UsageError
 from plant_cli.api.context import with_tag
-from plant_cli.commands.options import ThresholdOptions
+from plant_cli.commands.command_options import ThresholdOptions
 from plant_cli.data.files import write_json
 from plant_cli.evaluation.aligned import Predictions, read_predictions
 from plant_cli.evaluation.gold import Gold, read_gold

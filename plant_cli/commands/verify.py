@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from plant_cli.api import ArtefactError, Column, Result, StageContext, Table
-from plant_cli.commands.options import VerifyOptions
+from plant_cli.commands.command_options import VerifyOptions
 from plant_cli.data.records import STAGE_FILE, FileState
 from plant_cli.runs.damage import examine_run
 from plant_cli.runs.folder import Run

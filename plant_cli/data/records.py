@@ -77,7 +77,7 @@ InnerPath = Annotated[str, AfterValidator(_stay_inside)]
 class Record(BaseModel):
     """Base of the records: immutable; keys that a later version of the same format added are passed over."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
 
 class RunHeader(Record):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -14,8 +13,6 @@ from plant_cli.runs.group import SINGLE_PROCESS, Processes, join_processes
 from plant_cli.runs.machine import bound_heaps
 from plant_cli.runs.processes import default_threads, local_rank, process_count
 
-_NAME = re.compile(r"(cpu|cuda|mps)(?::(\d{1,4}))?")
-
 
 def find_device(name: str) -> torch.device:
     """The device of a machine section's `device`; `ResourceError` if this machine does not have it.
@@ -24,8 +21,7 @@ def find_device(name: str) -> torch.device:
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
-    fits = _NAME.fullmatch(name)
-    kind, number = fits.groups() if fits else ("", None)
+    kind, _, number = name.partition(":")
     there = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}
     if kind in there and int(number or 0) < there[kind]:
         return torch.device(name)

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plant_cli.api import LabelIndex, Reporter, Request, SilentReporter, StageContext
+from plant_cli.api import LabelIndex, Reporter, Request, SilentReporter, StageContext, StageSpec
 from plant_cli.registry import installed
 from plant_cli.runs.runner import RequestRunner
 from plant_cli.scoring.decisions import Thresholds, read_thresholds
 from plant_cli.scoring.models import ModelSource, TrainedModel, load_model
 from plant_cli.scoring.top_labels import Scoring
-
-ACTION = "suggest"  # the action whose work is done here: its machine section and its checks hold
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +85,8 @@ def open_model(run_path: Path | str, tag: str | None = None, *, sets: Sequence[s
     """
     heard = reporter or SilentReporter()
     request = Request(registry=installed(), run_path=Path(run_path), sets=sets, reporter=heard)
-    context = RequestRunner(request).open(ACTION, tag)
+    action = next(spec.name for spec in request.registry.specs(StageSpec) if spec.opens_model)
+    context = RequestRunner(request).open(action, tag)
     with context.reading_whole():
         return open_in(context)
 

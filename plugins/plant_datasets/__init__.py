@@ -13,7 +13,8 @@ from plant_cli.api import DatasetCard, DatasetSpec, NoOptions, Options, hookimpl
 from plant_cli.api.functions import Named
 
 CARDS: dict[str, DatasetCard] = {
-    name: DatasetCard(**fields) for name, fields in yaml.safe_load(Path(__file__).with_name("cards.yaml").read_text("utf-8")).items()
+    name: DatasetCard(**fields)
+    for name, fields in yaml.load(Path(__file__).with_name("cards.yaml").read_text("utf-8"), yaml.CSafeLoader).items()
 }
 
 

@@ -15,7 +15,8 @@ import polars as pl
 import pytest
 
 from plant_cli.api import Column, GateFailed, Options, Result, StageSpec, Table, UsageError, option
-from plant_cli.cli.execution import refuse_bytes, tolerate_lost_reader
+from plant_cli.cli.execution import refuse_bytes
+from plant_cli.cli.streams import tolerate_lost_reader
 from plant_cli.data.files import read_json, write_json
 from plant_cli.main import build
 from plant_cli.registry import Registry

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from plant_cli.api import Choice, NoOptions, Options, PluginError, Result, StageSpec, choice, option
-from plant_cli.cli import tree as commands
+from plant_cli.cli import execution
 from plant_cli.cli.failures import report_failures
 from plant_cli.main import build
 from plant_cli.registry import PluginRecord, Registry
@@ -46,7 +46,7 @@ SPECS = (
 @pytest.fixture
 def plant(garden: Registry, monkeypatch: pytest.MonkeyPatch) -> Any:
     calls: list[tuple[str, dict[str, Any]]] = []
-    monkeypatch.setattr(commands, "execute", lambda spec, registry, given: calls.append((spec.name, given)))
+    monkeypatch.setattr(execution, "execute", lambda spec, registry, given: calls.append((spec.name, given)))
 
     def run(*args: str) -> tuple[int, list[tuple[str, dict[str, Any]]]]:
         calls.clear()

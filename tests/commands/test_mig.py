@@ -27,8 +27,8 @@ from plant_cli.api import (
     SplitName,
     UsageError,
 )
+from plant_cli.commands.command_options import MigOptions
 from plant_cli.commands.mig import run
-from plant_cli.commands.options import MigOptions
 from plant_cli.data.labels import LabelTable
 from plant_cli.data.word_analysis import PLAIN, WordAnalyser
 from plant_cli.registry import Registry

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from plant_cli.api import ArtefactError, DataError, UsageError
+from plant_cli.commands.command_options import EditOptions, MigShowOptions
 from plant_cli.commands.mig_words import edit, show
-from plant_cli.commands.options import EditOptions, MigShowOptions
 from plant_cli.data.labels import LabelTable
 from plant_cli.relevance.cooccurrence import Margins
 from plant_cli.relevance.engine import KeptWords

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plant_cli.api import ArtefactError, Result
-from plant_cli.commands.options import VerifyOptions
+from plant_cli.commands.command_options import VerifyOptions
 from plant_cli.commands.verify import verify
 from plant_cli.data.files import hash_file
 from plant_cli.data.records import FileState

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from plant_cli.commands.options import EvalOptions, SignificanceOptions
+from plant_cli.commands.command_options import EvalOptions, SignificanceOptions
 from plant_cli.evaluation.results import ScoringOptions
 
 
