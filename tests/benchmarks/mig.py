@@ -1,6 +1,6 @@
-"""Exact mutual information of every label and word: ours beside a plain reference, scikit-learn and the bound, in one run.
+"""Exact mutual information of every label and word: ours beside a plain reference and the bound, in one run.
 
-`python -m tests.benchmarks.mig --scale small|M3|131K|1M --json FILE`. Words and labels are Zipf distributed. Every contender runs in
+`python -m tests.benchmarks.mig --scale small|M3|131K --json FILE`. Words and labels are Zipf distributed. Every contender runs in
 a process of its own, on the same matrices, so that its peak memory is its own (the matrices included). The bound is the
 counting alone: the sparse product of labels and words, in the same blocks on the same threads, with nothing kept.
 """
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -48,7 +48,6 @@ SCALES = {
     "small": Scale(2_000, 5_000, 400, 250, 8),
     "M3": Scale(52_722, 50_000, 8_929, 1_150, 17),
     "131K": Scale(100_000, 100_000, 131_073, 150, 6),
-    "1M": Scale(300_000, 100_000, 1_000_000, 100, 6),
 }
 
 
@@ -74,41 +73,16 @@ def terms_of(words: csr_array) -> Terms:
     return Terms(words=names, occurrences=words, docs_with_word=np.bincount(words.indices, minlength=words.shape[1]))
 
 
-def keep(terms: Terms, gold: csr_array, jobs: int, sign: Any) -> tuple[Any, Iterator[Any]]:
-    """The counts, and the words kept from them, block after block."""
+def run_ours(words: csr_array, gold: csr_array, jobs: int, sign: Any = "positive") -> dict[str, float]:
     from plant_cli.relevance.cooccurrence import MemoryCounts
     from plant_cli.relevance.engine import Selection, Signal, keep_words
     from plant_cli.relevance.normalise import mutual_information
 
-    signal = Signal(score=mutual_information, quasi_convex=True)
-    counting = MemoryCounts(terms, gold)
-    return counting, keep_words(counting, signal, Selection(k=K, sign=sign, memory=MEMORY, jobs=jobs))
-
-
-def run_ours(words: csr_array, gold: csr_array, jobs: int, sign: Any = "positive") -> dict[str, float]:
-    terms = terms_of(words)
+    terms, signal = terms_of(words), Signal(score=mutual_information, quasi_convex=True)
     start = time.perf_counter()
-    kept = sum(len(block.words) for block in keep(terms, gold, jobs, sign)[1])
+    blocks = keep_words(MemoryCounts(terms, gold), signal, Selection(k=K, sign=sign, memory=MEMORY, jobs=jobs))
+    kept = sum(len(block.words) for block in blocks)
     return {"seconds": time.perf_counter() - start, "kept": kept}
-
-
-def run_written(words: csr_array, gold: csr_array, jobs: int) -> dict[str, float]:
-    """Ours with the files of the stage: kept words go to disk as they come."""
-    from plant_cli.data.labels import LabelTable
-    from plant_cli.relevance.normalise import normalise
-    from plant_cli.relevance.relevance_table import write_relevance
-
-    terms = terms_of(words)
-    start = time.perf_counter()
-    counting, blocks = keep(terms, gold, jobs, "positive")
-    margins, counts = counting.margins, np.bincount(gold.indices, minlength=gold.shape[1])
-    labels = LabelTable(ids=[f"l{i:07d}" for i in range(len(counts))], titles=[None] * len(counts), train_counts=counts.tolist())
-    sizes = {"n_docs": margins.n_docs, "docs_with_word": margins.docs_with_word, "docs_with_label": margins.docs_with_label}
-    weighed = ((block, normalise(block, "label-max", **sizes)) for block in blocks)
-    with tempfile.TemporaryDirectory() as folder:
-        kept = write_relevance(Path(folder), weighed, margins, labels)
-        size = (Path(folder) / "mig.parquet").stat().st_size / 1e9
-    return {"seconds": time.perf_counter() - start, "kept": int(kept.sum()), "file_gb": size}
 
 
 def run_bound(words: csr_array, gold: csr_array, jobs: int) -> dict[str, float]:
@@ -143,25 +117,11 @@ def run_reference(words: csr_array, gold: csr_array, jobs: int) -> dict[str, flo
     return {"seconds": (time.perf_counter() - start) * gold.shape[1] / len(timed), "timed_labels": len(timed)}
 
 
-def run_peer(words: csr_array, gold: csr_array, jobs: int) -> dict[str, float]:
-    """scikit-learn's `mutual_info_classif` for the most frequent label and 200 words, extrapolated to all."""
-    from scipy.sparse import csr_matrix
-    from sklearn.feature_selection import mutual_info_classif
-
-    sample = csr_matrix(words[:, :: max(1, words.shape[1] // 200)])
-    target = np.asarray(gold[:, [0]].todense()).ravel()
-    start = time.perf_counter()
-    mutual_info_classif(sample, target, discrete_features=True)
-    return {"seconds": (time.perf_counter() - start) * words.shape[1] / sample.shape[1] * gold.shape[1]}
-
-
 PARTS: dict[str, Callable[..., dict[str, float]]] = {
     "bound": run_bound,
     "ours": run_ours,
     "ours-any": lambda words, gold, jobs: run_ours(words, gold, jobs, "any"),
-    "written": run_written,
     "reference": run_reference,
-    "peer": run_peer,
 }
 
 
@@ -213,25 +173,8 @@ def main() -> None:
         run_part(arguments.part, arguments.folder, arguments.jobs)
         return
     figures = compare(arguments.scale, arguments.jobs)
-    report = {
-        "scale": arguments.scale,
-        "seconds": figures["ours"]["seconds"],
-        "cpu_seconds": figures["ours"]["cpu_seconds"],
-        "seconds_any": figures["ours-any"]["seconds"],
-        "cpu_seconds_any": figures["ours-any"]["cpu_seconds"],
-        "seconds_written": figures["written"]["seconds"],
-        "peak_gb_written": figures["written"]["peak_gb"],
-        "kept": figures["written"]["kept"],
-        "file_gb": figures["written"]["file_gb"],
-        "reference_seconds": figures["reference"]["seconds"],
-        "peer_seconds": figures["peer"]["seconds"],
-        "bound_seconds": figures["bound"]["seconds"],
-        "bound_cpu_seconds": figures["bound"]["cpu_seconds"],
-        "pairs": figures["bound"]["pairs"],
-        "peak_gb": figures["ours"]["peak_gb"],
-        "reference_peak_gb": figures["reference"]["peak_gb"],
-        "machine": f"{platform.processor() or platform.machine()}, {arguments.jobs} threads, numpy {np.__version__}",
-    }
+    machine = f"{platform.processor() or platform.machine()}, {arguments.jobs} threads, numpy {np.__version__}"
+    report = {"scale": arguments.scale, "machine": machine, **figures}
     if arguments.json:
         arguments.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
 

@@ -1,9 +1,7 @@
 """Our metric code gives the published rows of neighbours and title match, digit for digit; validation alone chooses weights of fusions."""
 
-import importlib.util
 import json
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +9,7 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_array
 
-from tests.benchmarks import whole
+from tests.benchmarks import baselines
 from tests.benchmarks.fusions import FUSIONS
 
 CORPORA = Path(os.environ.get("PLANT_CORPORA", Path(__file__).parents[2] / ".." / "shared" / "data"))
@@ -27,16 +25,7 @@ WORDS = ("fever", "cough", "fracture", "rash", "nausea", "anaemia", "migraine", 
 WEIGHTS = ("scale", "weights", "precision")
 
 
-def load(monkeypatch: pytest.MonkeyPatch):
-    spec = importlib.util.spec_from_file_location("baselines", Path(__file__).with_name("baselines.py"))
-    baselines = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "baselines", baselines)  # its dataclasses look their module up
-    spec.loader.exec_module(baselines)
-    return baselines
-
-
-def test_one_machine_for_each_label_finds_the_label_of_its_word(monkeypatch):
-    baselines = load(monkeypatch)
+def test_one_machine_for_each_label_finds_the_label_of_its_word():
     words = csr_array(np.repeat(np.eye(3), 4, axis=0))
     found = baselines.separate_labels(baselines.Features(train=words, test=csr_array(np.eye(3)), gold=words))
     assert [row[0][0] for row in found] == [0, 1, 2]
@@ -46,8 +35,7 @@ def test_one_machine_for_each_label_finds_the_label_of_its_word(monkeypatch):
 @pytest.mark.corpora
 @pytest.mark.skipif(not CORPORA.exists(), reason="the shared corpora are not here")
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_nearest_neighbours_as_published(name, tmp_path, monkeypatch):
-    baselines = load(monkeypatch)
+def test_nearest_neighbours_as_published(name, tmp_path):
     corpus = baselines.open_corpus(CORPORA / name, tmp_path)
     test = corpus.split("test")
     scored = baselines.vote_of_neighbours(baselines.extract(corpus.split("train"), test))
@@ -59,8 +47,7 @@ def test_nearest_neighbours_as_published(name, tmp_path, monkeypatch):
 @pytest.mark.corpora
 @pytest.mark.skipif(not CORPORA.exists(), reason="the shared corpora are not here")
 @pytest.mark.parametrize("name", TITLES)
-def test_title_match_as_published(name, tmp_path, monkeypatch):
-    baselines = load(monkeypatch)
+def test_title_match_as_published(name, tmp_path):
     corpus = baselines.open_corpus(CORPORA / name, tmp_path)
     test = corpus.split("test")
     scored = baselines.match_titles(corpus.split("train").texts, corpus.labels.titles, test.texts)
@@ -86,16 +73,16 @@ def run_on(folder: Path, *, validation: bool, test: bool) -> dict[str, dict]:
         write_split(folder, split, size, named=named)
     pl.DataFrame({"label": WORDS, "title": WORDS}).write_parquet(folder / "labels.parquet")
     given = ["--corpus", str(folder), "--json", str(folder / "found.json"), "--predictions", str(folder / "lists")]
-    whole.baselines.main(given)
+    baselines.main(given)
     return json.loads((folder / "found.json").read_text("utf-8"))
 
 
 @pytest.fixture
 def trees_without_chance(monkeypatch):
     """Neighbours in the place of Omikuji, which draws at random."""
-    neighbours = whole.baselines.vote_of_neighbours
-    monkeypatch.setattr(whole.baselines, "TOOLS", {**whole.baselines.TOOLS, "omikuji-parabel": neighbours, "omikuji-bonsai": neighbours})
-    monkeypatch.setattr(whole.baselines, "NEIGHBOURS", 5)
+    neighbours = baselines.vote_of_neighbours
+    monkeypatch.setattr(baselines, "TOOLS", {**baselines.TOOLS, "omikuji-parabel": neighbours, "omikuji-bonsai": neighbours})
+    monkeypatch.setattr(baselines, "NEIGHBOURS", 5)
 
 
 @pytest.mark.usefixtures("trees_without_chance")
@@ -112,7 +99,7 @@ def test_weights_of_fusions_follow_validation_and_never_test(tmp_path):
 @pytest.mark.usefixtures("trees_without_chance")
 def test_every_tool_and_every_fusion_keeps_its_lists_of_test(tmp_path):
     found = run_on(tmp_path / "corpus", validation=False, test=False)
-    assert set(found) == {*whole.baselines.TOOLS, "title", *FUSIONS}
+    assert set(found) == {*baselines.TOOLS, "title", *FUSIONS}
     for name in found:
         lists = pl.read_parquet(tmp_path / "corpus" / "lists" / f"{name}.parquet")
         assert lists["doc_id"].to_list() == [f"test-{number}" for number in range(12)], name

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from plant_cli.training.throughput import SIDE
-from tests.benchmarks import attention, prediction, ranking, training
+from tests.benchmarks import attention, ranking, training
 from tests.benchmarks.contenders import measure
 from tests.benchmarks.machine import COPIED, rates
 
@@ -45,9 +45,8 @@ def test_without_a_graphics_card_it_says_so(benchmark) -> None:
         (attention, SIZES, ["reference", "peer", "bound", "selected"]),
         (ranking, {"items": 5, "lists": 3}, ["reference", "bound"]),
         (training, {**SIZES, "labels": 200}, ["reference", "peer", "bound", "shortlist", "one by one"]),
-        (prediction, {"labels": 30, "words": 20}, ["reference", "bound"]),
     ],
-    ids=["attention", "ranking", "training", "prediction"],
+    ids=["attention", "ranking", "training"],
 )
 def test_writes_the_agreed_keys(benchmark, sizes: dict[str, int], others: list[str], tmp_path: Path) -> None:
     given = [word for name, size in sizes.items() for word in (f"--{name}", str(size))]

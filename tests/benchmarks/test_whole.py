@@ -20,7 +20,7 @@ def write_corpus(folder: Path) -> Path:
     """Documents whose labels are their words."""
     folder.mkdir()
     draw = np.random.default_rng(0)
-    for split, size in (("train", 60), ("validation", 12)):
+    for split, size in (("train", 40), ("validation", 12)):
         chosen = [[WORDS[i] for i in draw.choice(len(WORDS), size=2, replace=False)] for _ in range(size)]
         texts = [f"seen today for {' and '.join(words)}, case {number}" for number, words in enumerate(chosen)]
         ids = [f"{split}-{number}" for number in range(size)]
@@ -39,7 +39,7 @@ def test_every_system_gives_a_row_on_validation(
         whole.baselines, "measure", lambda path, gold: predicted.extend(pl.read_parquet(path)["doc_id"]) or measure(path, gold)
     )
     report = tmp_path / "found.json"
-    whole.main(["--corpus", str(write_corpus(tmp_path / "data")), "--documents", "40", "--json", str(report), "--set", *SMALL, *SHORT])
+    whole.main(["--corpus", str(write_corpus(tmp_path / "data")), "--json", str(report), "--set", *SMALL, *SHORT])
     found = json.loads(report.read_text())
     assert found["split"] == "validation"
     assert set(found["systems"]) == set(whole.SYSTEMS)

@@ -28,7 +28,6 @@ from plant_cli.evaluation.gold import read_gold
 from plant_cli.runs.machine import peak_memory_gb
 from tests.benchmarks import baselines
 from tests.benchmarks.baselines import Features, Scored
-from tests.benchmarks.stages import reduce_corpus
 
 STAGES = ("mig", "pretrain-attn", "finetune", "predict")
 SHOWN = ("P@1", "P@5", "PSP@5")
@@ -168,7 +167,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.whole", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--corpus", type=Path, required=True, help="a folder of train, validation and test")
     parser.add_argument("--split", choices=["validation", "test"], default="validation", help="whose labels are ranked")
-    parser.add_argument("--documents", type=int, help="training documents (default: all)")
     parser.add_argument("--system", choices=SYSTEMS, nargs="+", default=list(SYSTEMS))
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="options of plant (default: as it comes)")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
@@ -179,14 +177,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(json.dumps(run_tool(options.part, options.corpus, options.split, options.work)))
         return
     with tempfile.TemporaryDirectory() as scratch:
-        corpus = reduce_corpus(options.corpus, options.documents, Path(scratch))
-        results = {name: measure_system(name, options, corpus, Path(scratch) / "work" / name) for name in options.system}
+        results = {name: measure_system(name, options, options.corpus, Path(scratch) / "work" / name) for name in options.system}
     show(results, options.split)
     linear = "LibMultiLabel" if importlib.util.find_spec("libmultilabel") else "scikit-learn"
     print(f"one-vs-rest is that of {linear}")
     if options.json:
         machine = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
-        rest = {"split": options.split, "documents": options.documents, "set": options.set, "one_vs_rest": linear, "machine": machine}
+        rest = {"split": options.split, "set": options.set, "one_vs_rest": linear, "machine": machine}
         options.json.write_text(json.dumps({"systems": results, **rest}, indent=2) + "\n")
 
 
