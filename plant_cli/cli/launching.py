@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Never
 
 from plant_cli.api import PlantError, Request, Result, SilentReporter, StageSpec
+from plant_cli.runs.folder import copy_run
 from plant_cli.runs.processes import leave_group, process_count, process_rank, read_launch, was_launched
-from plant_cli.runs.run_copy import copy_run
 
 
 def launch(file: Path, arguments: Sequence[str]) -> Never:

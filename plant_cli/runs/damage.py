@@ -48,13 +48,9 @@ def examine_marked(path: Path, *, fully: bool = False) -> list[FileState]:
 
 
 def require_marked(path: Path, owner: str, todo: str, *, fully: bool = False) -> None:
-    """Refuse a folder whose mark is missing or damaged, or in which a file that the mark names is missing or changed.
+    """Refuse a folder whose mark (`path`) is missing or damaged, or in which a file that the mark names is missing or changed.
 
-    Args:
-        path: its mark.
-        owner: the folder, for the message: "the checkpoint".
-        todo: what to do where a file cannot be restored.
-        fully: hash every file.
+    `owner` is the folder, for the message: "the checkpoint"; `todo` is what to do where a file cannot be restored.
     """
     for file in examine_marked(path, fully=fully):
         if file.state != "whole":
@@ -83,7 +79,9 @@ def examine_run(run: Run) -> Iterator[tuple[str, list[FileState]]]:
     examined.
     """
     if run.header.data_hash is not None:
-        yield run.corpus_path.name, _look(run.corpus_path / SPLITS_FILE, lambda: _examine_corpus(run.corpus_path))
+        corpus = run.corpus_path
+        look = lambda: [examine_file(corpus / name, known) for name, known in CorpusRecord.read(corpus).outputs.items()]  # noqa: E731
+        yield corpus.name, _look(corpus / SPLITS_FILE, look)
     for record in sorted(run.path.glob(f"[!.]*/{STAGE_FILE}")):
         folder = run.folder(record.parent.name)
         yield folder.name, _look(record, partial(_examine_stage, folder, run))
@@ -98,10 +96,6 @@ def _look(record: Path, look: Callable[[], list[FileState]]) -> list[FileState]:
         return look()
     except ArtefactError:
         return [FileState(path=record, name=record.name, state="changed" if record.exists() else "missing", recorded="")]
-
-
-def _examine_corpus(folder: Path) -> list[FileState]:
-    return [examine_file(folder / name, recorded) for name, recorded in CorpusRecord.read(folder).outputs.items()]
 
 
 def _examine_stage(folder: StageFolder, run: Run) -> list[FileState]:

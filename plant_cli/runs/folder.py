@@ -1,4 +1,4 @@
-"""The folder of one stage: begun, continued, finished, and put back if replacing it fails."""
+"""The folder of a run and those of its stages: begun, continued, finished, put back if replacing one fails, and copied."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import plant_cli
 from plant_cli.api import ArtefactError, Interrupted, PlantError, UsageError
 from plant_cli.api.context import NAME_RULE, names_folder
-from plant_cli.data.files import TEMPORARY, hash_file, hash_json, remove, remove_temporaries, write_json
+from plant_cli.data.files import TEMPORARY, hash_file, hash_json, read_json, remove, remove_temporaries, write_json
 from plant_cli.data.records import FORMAT, STAGE_FILE, Facts, FileState, RunHeader, StageRecord, examine, read_record
 from plant_cli.runs.lock import LOCK_NAME, hold_lock
 
@@ -43,10 +44,6 @@ class StageFolder:
         """The content of stage.json; None if the stage never began; `ArtefactError` if the file is damaged."""
         path = self.path / STAGE_FILE
         return read_record(path, StageRecord, f"the record of the stage {self.name}") if path.exists() else None
-
-    def drop_record(self) -> None:
-        """Forget a damaged record, so that the stage can be started afresh."""
-        (self.path / STAGE_FILE).unlink(missing_ok=True)
 
     def holds_work(self) -> bool:
         """Whether the folder has more than its record and half-written files, so that a fresh start would lose something."""
@@ -269,6 +266,49 @@ class Run:
         names = sorted(path.parent.name for path in self.path.glob(f"[!.]*/{STAGE_FILE}"))
         found = [(record.started, folder) for folder in map(self.folder, names) if (record := folder.record()) is not None]
         return [folder for _, folder in sorted(found, key=lambda pair: pair[0])]
+
+
+@contextmanager
+def copy_run(run: Path) -> Iterator[Path]:
+    """A copy of a run folder in which a second process, or a second computation, may write; it is deleted after the block.
+
+    Finished stages and the cache are links to those of the run. An unfinished stage has the files that it is resumed from. If the run
+    has no corpus yet, it is prepared in the copy by the same rules, so it is the same.
+    """
+    with TemporaryDirectory(prefix="plant-copy-") as folder:
+        copy = Path(folder) / "run"
+        copy.mkdir()
+        if (run / HEADER_NAME).exists():
+            _fill(copy, run.absolute())
+        else:
+            Run.create(copy)
+        (copy / CACHE).symlink_to(run.absolute() / CACHE)  # the first process may make it later
+        yield copy
+
+
+def _fill(copy: Path, run: Path) -> None:
+    for name in (HEADER_NAME, "recipe.yaml"):
+        if (run / name).exists():
+            shutil.copyfile(run / name, copy / name)
+    for file in (run / "corpus").rglob("*"):  # errors of `shutil.copytree` name no file
+        if file.is_file():
+            (target := copy / file.relative_to(run)).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, target)
+    for record in run.glob(f"[!.]*/{STAGE_FILE}"):
+        stage = record.parent
+        try:
+            status = read_json(record, "the record of a stage").get("status")
+        except ArtefactError:
+            if record.exists():
+                raise
+            continue  # the first process is just beginning it anew
+        if status == "done":
+            (copy / stage.name).symlink_to(stage)
+            continue
+        (copy / stage.name).mkdir()
+        shutil.copyfile(record, copy / stage.name / STAGE_FILE)
+        if (stage / SCRATCH).is_dir():
+            (copy / stage.name / SCRATCH).symlink_to(stage / SCRATCH)
 
 
 def require_tag(tag: str | None) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from plant_cli.api import ArtefactError, Interrupted, ResourceError
 
 LOCK_NAME = ".lock"
+EXCLUSIVE = fcntl.LOCK_EX | fcntl.LOCK_NB  # fails at once where another process holds it
 PAUSE = 0.05  # seconds between two tries
 
 
@@ -37,7 +38,7 @@ def hold_lock(folder: Path, purpose: str, wait: float = 0.0, should_stop: Callab
     path = folder / LOCK_NAME
     handle, opened, until = _open(path), os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), time.monotonic() + wait
     try:
-        while not (_take_file(handle, path) and _take_folder(opened)):
+        while not _take(handle, opened, path):
             if should_stop():
                 who, where = _describe_holder(handle, path)
                 raise Interrupted(
@@ -47,10 +48,10 @@ def hold_lock(folder: Path, purpose: str, wait: float = 0.0, should_stop: Callab
                     todo="run the same command again with --resume",
                 )
             if time.monotonic() >= until:
-                raise _held(*_describe_holder(handle, path))
+                raise _held(handle, path)
             time.sleep(PAUSE)
         if not path.exists():  # its holder has just removed a run that held nothing, and this one opened the file before
-            raise _held(*_describe_holder(None, path))
+            raise _held(None, path)
         since = datetime.now().astimezone().isoformat(timespec="seconds")
         holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": since, "purpose": purpose}
         os.ftruncate(handle, 0)
@@ -64,40 +65,34 @@ def hold_lock(folder: Path, purpose: str, wait: float = 0.0, should_stop: Callab
 
 def _open(path: Path) -> int:
     """The opened file; one that leads to another file is refused, since holding the lock empties it."""
-    try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
-    except OSError as error:
-        if error.errno not in (errno.ELOOP, errno.ENXIO):
-            raise
-        raise _not_a_lock(path) from error
-    status = os.fstat(handle)
-    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
-        os.close(handle)
-        raise _not_a_lock(path)
-    return handle
-
-
-def _not_a_lock(path: Path) -> ArtefactError:
-    return ArtefactError(
+    refusal = ArtefactError(
         "the lock of the run is a link or no plain file",
         where=str(path),
         expected="a plain file, as `plant` makes it",
         todo=f"remove it: rm {shlex.quote(str(path))}",
     )
-
-
-def _take(handle: int) -> bool:
-    """Lock an open file or folder; False if another process holds it."""
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENXIO):
+            raise
+        raise refusal from error
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        os.close(handle)
+        raise refusal
+    return handle
+
+
+def _take(handle: int, opened: int, path: Path) -> bool:
+    """Lock the file, and the folder: the file may be deleted while it is held, and a second writer would make another.
+
+    False if another process holds one of them. Some network file systems cannot lock a folder: there the file has to do.
+    """
+    try:
+        fcntl.flock(handle, EXCLUSIVE)
     except BlockingIOError:
         return False
-    return True
-
-
-def _take_file(handle: int, path: Path) -> bool:
-    try:
-        return _take(handle)
     except OSError as error:
         raise ResourceError(
             f"the file system of this folder cannot lock a file: {error.strerror}",
@@ -105,20 +100,17 @@ def _take_file(handle: int, path: Path) -> bool:
             expected="a file system with locks, so that two commands do not write at once; some network file systems have none",
             todo="use a folder on a local disk, with --run DIR, or have the file system mounted with locks",
         ) from error
-
-
-def _take_folder(handle: int) -> bool:
-    """Lock the folder itself too: the file may be deleted while it is held, and a second writer would make another.
-
-    Network file systems that cannot lock a folder leave it at the file.
-    """
     try:
-        return _take(handle)
+        fcntl.flock(opened, EXCLUSIVE)
+    except BlockingIOError:
+        return False
     except OSError:
         return True
+    return True
 
 
-def _held(who: str, where: str) -> ArtefactError:
+def _held(handle: int | None, path: Path) -> ArtefactError:
+    who, where = _describe_holder(handle, path)
     return ArtefactError(
         f"another process is writing to this run: {who}",
         where=where,

@@ -138,11 +138,7 @@ _MEMORY_PHRASES = (
 def find_shortage(error: BaseException, folder: Path, kept: str, *, resumes: bool = True) -> ResourceError | None:
     """The error to show if something in the chain of causes means that disk or memory ran out, else None.
 
-    Args:
-        error: the end of a stage or action.
-        folder: where it writes; the error may name another place.
-        kept: a clause on files that stay: "the files so far are kept".
-        resumes: whether `--resume` can go on with it, as with a stage.
+    `folder` is where the command writes; `kept` says what stays: "the files so far are kept"; `resumes`: `--resume` can go on with it.
     """
     seen: set[int] = set()
     link: BaseException | None = error
@@ -170,9 +166,11 @@ def _disk_full(error: BaseException, folder: Path, kept: str, code: int, *, resu
     place = next(parent for parent in [target.absolute(), *target.absolute().parents] if parent.exists())
     free = shutil.disk_usage(place).free / 1e9
     if code == errno.EFBIG:
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+        shown = "none" if limit == resource.RLIM_INFINITY else f"{limit / 1e6:.3g} MB"
         return ResourceError(
             "a file would be larger than the system allows",
-            where=f"{target}; the limit of this shell is {_largest_file()}",
+            where=f"{target}; the limit of this shell is {shown}",
             expected="no limit on the size of files, or one above what `plant plan` says",
             todo=f"`ulimit -f unlimited`, or another file system; {kept}" + (", and --resume goes on" if resumes else ""),
         )
@@ -185,11 +183,6 @@ def _disk_full(error: BaseException, folder: Path, kept: str, code: int, *, resu
         if resumes
         else f"free some space, or write to another disk (another -O): {kept}",
     )
-
-
-def _largest_file() -> str:
-    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
-    return "none" if limit == resource.RLIM_INFINITY else f"{limit / 1e6:.3g} MB"
 
 
 def _out_of_memory(error: BaseException, folder: Path, kept: str) -> ResourceError:

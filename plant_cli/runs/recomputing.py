@@ -12,8 +12,7 @@ from plant_cli.api import Interrupted, PlantError, Request, Runner, SilentReport
 from plant_cli.data.files import read_json
 from plant_cli.data.records import StageRecord
 from plant_cli.runs.changes import hash_source
-from plant_cli.runs.folder import Run
-from plant_cli.runs.run_copy import copy_run
+from plant_cli.runs.folder import Run, copy_run
 from plant_cli.runs.session import Interruption
 
 TOLERANCE = 1e-9  # another processor sums in another order

@@ -11,14 +11,13 @@ from plant_cli.api import Interrupted, PlantError, RecipeError, Request, Result,
 from plant_cli.api.options import SHARED_SECTIONS
 from plant_cli.data.records import STAGE_FILE
 from plant_cli.runs.attempt import attempt, perform
-from plant_cli.runs.changes import refuse_changed_sources
+from plant_cli.runs.changes import decide, must_run, refuse_changed_sources
 from plant_cli.runs.folder import HEADER_NAME, Run
 from plant_cli.runs.machine import find_shortage
 from plant_cli.runs.recipes import RecipeLayer, load_recipe, merge, parse_command, read_run_recipe, write_recipe
 from plant_cli.runs.repetition import repeat
 from plant_cli.runs.session import Interruption
 from plant_cli.runs.stage_context import RunContext
-from plant_cli.runs.starting import decide, must_run
 from plant_cli.runs.steps import Consent, Step, check_sections, find_choices, join_tag, resolve_step, resolve_steps
 
 if TYPE_CHECKING:

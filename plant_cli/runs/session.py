@@ -73,12 +73,9 @@ class Session:
     """True once the user asked to stop; then a checkpoint is saved and `Interrupted` raised."""
 
     def check(self, what: str, expected: str, any_of: Callable[[bool], bool] = bool) -> None:
-        """Stop here, with `Interrupted`, if the user asked for it.
+        """Stop here, with `Interrupted`, if the user asked for it (`any_of`: asked any of several processes, as `Processes.any`).
 
-        Args:
-            what: the unfinished work, such as "while scorers were fitted".
-            expected: the result without the stop.
-            any_of: whether any process is to stop, where several work together (`Processes.any`).
+        `what` is the unfinished work, such as "while scorers were fitted"; `expected` is the result without the stop.
         """
         if any_of(self.should_stop()):
             raise stopped(what, str(self.folder), expected)
