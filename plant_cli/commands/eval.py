@@ -25,13 +25,13 @@ from plant_cli.evaluation.results import check_gates, parse_gates
 from plant_cli.evaluation.systems import (
     System,
     choose_families,
-    describe_list,
+    describe_thresholds,
     file_system,
     find_chosen,
     find_judged_tag,
     find_thresholds,
-    own_system,
     read_scores,
+    read_system,
     warn_leakage,
 )
 from plant_cli.runs.folder import Run, StageFolder
@@ -128,13 +128,13 @@ def _find(context: StageContext, options: EvalOptions, gold: Gold) -> System:
     chosen = None if options.thresholds is None else find_chosen(context, options.thresholds)
     if options.predictions is not None:
         foreign = file_system(Path(options.predictions), options.threshold)
-        return foreign if chosen is None else replace(foreign, threshold=chosen.value, origin=describe_list(chosen))
+        return foreign if chosen is None else replace(foreign, threshold=chosen.value, origin=describe_thresholds(chosen))
     tag = find_judged_tag(context)
     predict = context.ensure("predict", tag, {"split": options.split})
     tuned = find_thresholds(predict, lambda: context.input("finetune", tag))
-    system = own_system("finetune" if tuned != predict else "average", predict, tuned, gold)
+    system = read_system("finetune" if tuned != predict else "average", predict, lambda: tuned, gold)
     if chosen is not None:
-        return replace(system, threshold=chosen.value, origin=describe_list(chosen))
+        return replace(system, threshold=chosen.value, origin=describe_thresholds(chosen))
     if options.threshold is None:
         return system
     return replace(system, threshold=options.threshold, origin=f"threshold {options.threshold:g} given")

@@ -31,17 +31,12 @@ _FEW_UNKNOWN = 0.05  # of the predicted labels; where more are unknown to the co
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions:
-    """Predictions in the order of the gold documents.
-
-    Args:
-        top: columns of gold [N, K] by falling score, ties by column; −1 for a label that the corpus has nowhere, and behind the last one.
-        scores: their scores [N, K], −inf behind the last prediction.
-        unknown: how many predicted labels the corpus has nowhere.
-    """
+    """Predictions in the order of the gold documents."""
 
     top: Integers
-    scores: Floats
-    unknown: int
+    """Columns of gold [N, K] by falling score, ties by column; −1 for a label that the corpus has nowhere, and behind the last one."""
+    scores: Floats  # their scores [N, K], −inf behind the last prediction
+    unknown: int  # how many predicted labels the corpus has nowhere
 
 
 def read_predictions(path: Path, gold: Gold, reporter: Reporter | None = None, numbering: Numbering = UNNUMBERED) -> Predictions:
@@ -51,9 +46,6 @@ def read_predictions(path: Path, gold: Gold, reporter: Reporter | None = None, n
     read by label index where they have the label order of gold, everything else by the names of labels.
 
     Args:
-        path: the file.
-        gold: of the split that was predicted.
-        reporter: where it goes what the file was recognised as, and a warning if many predicted labels are unknown to the corpus.
         numbering: what numbers in the file stand for, and which pairs do not count.
 
     Raises:
@@ -127,12 +119,7 @@ def build_input(
     """What metrics are computed from: the documents that the convention keeps.
 
     Args:
-        predictions: aligned to gold.
-        gold: of the same split.
         threshold: one number, or one per label of train [L].
-        convention: which documents count, and how; see `conventions`.
-        scores: every score of the gold documents, where they were kept.
-        hierarchy: what stands above the labels of gold, where that is known.
 
     Raises:
         DataError: no document has a gold label, so there is nothing to measure against.
@@ -161,12 +148,7 @@ def build_input(
 
 
 def keep_documents(gold: Gold, convention: Convention) -> npt.NDArray[np.bool_]:
-    """Which documents [N] count under a convention.
-
-    Args:
-        gold: of the split.
-        convention: it says whether documents without gold count.
-    """
+    """Which documents [N] count under a convention."""
     return np.ones(len(gold.doc_ids), dtype=bool) if convention.keeps_empty else gold.sizes > 0
 
 

@@ -99,8 +99,6 @@ def lost_pairs(scores: Scores, positives: npt.NDArray[np.integer], weights: Sequ
     """Weight of the pairs that positives lose to any document, itself included, ties counting half [R]; and of the positives [R].
 
     Args:
-        scores: of the N documents.
-        positives: the documents that have the label, at least one.
         weights: of the documents in blocks of resamples.
     """
     above = np.flatnonzero(scores >= scores[positives].min())  # the others are below every positive: they win no pair
@@ -152,12 +150,7 @@ def gold_scores(scores: AllScores, gold: csr_array) -> Scores:
 
 
 class _Ladder:
-    """The scores of all positives in order, and whose they are.
-
-    Args:
-        positives: scores of the positives, document by document.
-        starts: where each document's begin.
-    """
+    """The scores of all positives in order, and whose they are."""
 
     def __init__(self, positives: Scores, starts: npt.NDArray[np.integer]) -> None:
         self.steps, columns = np.unique(positives, return_inverse=True)

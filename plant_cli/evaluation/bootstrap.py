@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -13,16 +14,18 @@ from scipy.sparse import csr_array
 from scipy.special import ndtri
 
 from plant_cli.api.metrics import Metric, MetricValue, WeightedMetric
-from plant_cli.evaluation.counters import DIGITS, ROUNDING, Floats
+from plant_cli.evaluation.counters import DIGITS, ROUNDING, Floats, compute_value
+
+Advance = Callable[[float], None]  # called with how many resamples or permutations were done
+BLOCK_BYTES = 64 * 2**20
+PARTS = 200  # of the documents, for the jackknife
+EXACT_UP_TO = 50  # documents of a signed-rank test
+FEWER = 1000  # permutations of a metric of pairs
+COARSE = 1e-7  # scores are fp32
 
 
 def bound_proportion(hits: Floats, trials: Floats, level: float) -> tuple[Floats, Floats]:
     """Wilson's interval of a proportion [n], NaN where there is no trial. It holds for few trials, and where all of them are hits.
-
-    Args:
-        hits: out of the trials [n].
-        trials: how many there were [n].
-        level: coverage, for example 0.95.
 
     Source: Wilson 1927, Probable inference, the law of succession, and statistical inference.
     """
@@ -32,10 +35,6 @@ def bound_proportion(hits: Floats, trials: Floats, level: float) -> tuple[Floats
         middle = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
         reach = z / (1 + z**2 / trials) * np.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2))
     return np.clip(middle - reach, 0.0, 1.0), np.clip(middle + reach, 0.0, 1.0)
-
-
-BLOCK_BYTES = 64 * 2**20
-PARTS = 200  # of the documents, for the jackknife
 
 
 class Sums:
@@ -70,70 +69,60 @@ class Sums:
         return [sparse[key] if key in sparse else dense[:, self._columns[key]] for key in self._keys]
 
 
-def resample(
-    metrics: Sequence[MetricValue], replicates: int, generator: np.random.Generator, advance: Callable[[float], None] | None = None
-) -> Floats:
-    """Each metric on documents drawn with replacement [metrics, replicates]; all metrics see the same draws.
+def _combine(metrics: Sequence[MetricValue], sums: Sums, weights: Floats) -> Floats:
+    """Each metric under weights of the documents [metrics, R]."""
+    return np.array([m.combine(weighed) for m, weighed in zip(metrics, sums.weigh(weights), strict=True)])
 
-    Args:
-        metrics: of the same N documents (of several systems, for paired comparisons).
-        replicates: how many times the documents are drawn.
-        generator: the source of randomness; the result does not depend on how the work is cut into blocks.
-        advance: called with how many replicates were done.
-    """
+
+def resample(metrics: Sequence[MetricValue], replicates: int, generator: np.random.Generator, advance: Advance | None = None) -> Floats:
+    """Each metric on documents drawn with replacement [metrics, replicates]; all metrics see the same draws, whatever the blocks."""
     sums = Sums([m.contributions for m in metrics])
     parts = []
     for block in sums.block_sizes(replicates):
-        weighed = sums.weigh(draw_weights(sums.documents, block, generator))
-        parts.append(np.array([m.combine(s) for m, s in zip(metrics, weighed, strict=True)]))
+        parts.append(_combine(metrics, sums, draw_weights(sums.documents, block, generator)))
         if advance is not None:
             advance(block)
     return np.concatenate(parts, axis=1)
 
 
-def weigh(metric: WeightedMetric, replicates: int, generator: np.random.Generator) -> tuple[float, Floats]:
-    """A metric on the documents as they are, and on the draws [replicates] that `resample` makes from an equal generator.
-
-    Args:
-        metric: of N documents.
-        replicates: how many times the documents are drawn.
-        generator: the source of randomness.
-    """
-    block = max(1, BLOCK_BYTES // (8 * metric.documents))
-    sizes = [min(block, replicates - start) for start in range(0, replicates, block)]
-    drawn = (draw_weights(metric.documents, size, generator) for size in sizes)
-    values = metric.compute(np.concatenate([np.ones((1, metric.documents)), *drawn]))
-    return float(values[0]), values[1:]
+def measure_and_resample(
+    metrics: Sequence[Metric], replicates: int, generator: np.random.Generator, advance: Advance | None = None
+) -> tuple[Floats, Floats]:
+    """Every metric on the documents as they are [metrics], and on the same resamples of them [metrics, replicates]."""
+    same = deepcopy(generator)
+    values, drawn = np.empty(len(metrics)), np.empty((len(metrics), replicates))
+    sums = {i: m for i, m in enumerate(metrics) if isinstance(m, MetricValue)}
+    if sums:
+        values[list(sums)] = [compute_value(m) for m in sums.values()]
+        drawn[list(sums)] = resample(list(sums.values()), replicates, generator, advance)
+    for i, metric in enumerate(metrics):
+        if isinstance(metric, WeightedMetric):
+            draws, block = deepcopy(same), max(1, BLOCK_BYTES // (8 * metric.documents))
+            weights = [np.ones((1, metric.documents))]
+            weights += [draw_weights(metric.documents, min(block, replicates - start), draws) for start in range(0, replicates, block)]
+            computed = metric.compute(np.concatenate(weights))
+            values[i], drawn[i] = computed[0], computed[1:]
+    return values, drawn
 
 
 def leave_out(metrics: Sequence[Metric], parts: int = PARTS) -> Floats:
-    """Each metric without one part of the documents after the other [metrics, parts]: what a jackknife needs.
-
-    Args:
-        metrics: of the same N documents.
-        parts: how many parts; document i is in part i modulo their number.
-    """
+    """Each metric without one part of the documents after the other [metrics, parts]: what a jackknife needs."""
     sizes = {m.contributions.shape[0] if isinstance(m, MetricValue) else m.documents for m in metrics}
     if not sizes:
         return np.zeros((0, 0))
     [documents] = sizes
     parts = min(parts, documents)
     weights = (np.arange(documents) % parts != np.arange(parts)[:, None]).astype(np.float64)
-    sums = [m for m in metrics if isinstance(m, MetricValue)]
     values = np.empty((len(metrics), parts))
-    if sums:
-        values[[isinstance(m, MetricValue) for m in metrics]] = _combine(sums, weights)
+    if counted := [m for m in metrics if isinstance(m, MetricValue)]:
+        sums = Sums([m.contributions for m in counted])
+        ends = np.cumsum([0, *sums.block_sizes(parts)])
+        blocks = [_combine(counted, sums, weights[start:end]) for start, end in pairwise(ends)]
+        values[[isinstance(m, MetricValue) for m in metrics]] = np.concatenate(blocks, axis=1)
     for i, metric in enumerate(metrics):
         if isinstance(metric, WeightedMetric):
             values[i] = metric.compute(weights)
     return values
-
-
-def _combine(metrics: Sequence[MetricValue], weights: Floats) -> Floats:
-    sums = Sums([m.contributions for m in metrics])
-    ends = np.cumsum([0, *sums.block_sizes(len(weights))])
-    blocks = [sums.weigh(weights[start:end]) for start, end in pairwise(ends)]
-    return np.concatenate([[m.combine(s) for m, s in zip(metrics, block, strict=True)] for block in blocks], axis=1)
 
 
 def jackknife(left_out: Floats) -> float:
@@ -150,13 +139,7 @@ def jackknife(left_out: Floats) -> float:
 
 
 def draw_weights(documents: int, replicates: int, generator: np.random.Generator) -> Floats:
-    """How often each document is drawn in each replicate [replicates, documents]; rows sum to the number of documents.
-
-    Args:
-        documents: N.
-        replicates: how many times N documents are drawn with replacement.
-        generator: the source of randomness.
-    """
+    """How often each document is drawn in each replicate [replicates, documents]; rows sum to the number of documents."""
     drawn = generator.integers(0, documents, size=(replicates, documents))
     drawn += np.arange(replicates)[:, None] * documents
     return np.bincount(drawn.ravel(), minlength=replicates * documents).reshape(replicates, documents).astype(np.float64)
@@ -174,9 +157,7 @@ def interval(
     """Percentile interval of a metric; NaN when no resample defines it.
 
     Args:
-        value: the metric on the documents as they are.
         replicates: its resamples [B]; those in which it is undefined (NaN) are left out.
-        level: coverage, for example 0.95.
         error: for averages over labels, the standard error by the jackknife. A label with one gold document is missing from 37% of all
             resamples, which moves every resample of macro-F1 to one side, often past the value, and makes their spread too small: the
             interval is moved back by that bias, and widened where its spread is less than this.
@@ -215,31 +196,17 @@ def averages_labels(metric: Metric) -> bool:
     return isinstance(metric.contributions, csr_array)
 
 
-EXACT_UP_TO = 50
-FEWER = 1000  # permutations
-COARSE = 1e-7  # scores are fp32
-
-
 @dataclass(frozen=True, kw_only=True)
 class SignedRank:
-    """Wilcoxon's test on per-document values.
+    """Wilcoxon's test on per-document values."""
 
-    Args:
-        p: two-sided p-value; 1 when no document differs.
-        documents: documents whose values differ; the others say nothing and are left out (Wilcoxon's own way with zeros).
-        exact: whether p comes from all sign patterns (up to 50 documents) or from the normal approximation.
-    """
-
-    p: float
-    documents: int
-    exact: bool
+    p: float  # two-sided p-value; 1 when no document differs
+    documents: int  # documents whose values differ; the others say nothing and are left out (Wilcoxon's own way with zeros)
+    exact: bool  # whether p comes from all sign patterns (up to 50 documents) or from the normal approximation
 
 
 def randomise(
-    pairs: Sequence[tuple[MetricValue, MetricValue]],
-    permutations: int,
-    generator: np.random.Generator,
-    advance: Callable[[float], None] | None = None,
+    pairs: Sequence[tuple[MetricValue, MetricValue]], permutations: int, generator: np.random.Generator, advance: Advance | None = None
 ) -> Floats:
     """Approximate randomisation: two-sided p-values [pairs] of differences, under swapping the systems' outputs document by document.
 
@@ -247,9 +214,6 @@ def randomise(
 
     Args:
         pairs: one metric of the two systems, for each metric and pair of systems; all of the same N documents.
-        permutations: how many times outputs are swapped at random.
-        generator: the source of randomness.
-        advance: called with how many permutations were done.
 
     Source: Noreen 1989, Computer-Intensive Methods for Testing Hypotheses, section 2.
     """
@@ -257,7 +221,7 @@ def randomise(
     for a, b in pairs:
         between.setdefault((id(a.contributions), id(b.contributions)), b.contributions - a.contributions)
     sums = Sums([between[id(a.contributions), id(b.contributions)] for a, b in pairs])
-    totals = [(_total(a), _total(b)) for a, b in pairs]
+    totals = [[np.asarray(m.contributions.sum(axis=0), dtype=np.float64).reshape(1, -1) for m in pair] for pair in pairs]
     observed = np.array([(a.combine(x) - b.combine(y))[0] for (a, b), (x, y) in zip(pairs, totals, strict=True)])
     reached = np.zeros(len(pairs))
     for block in sums.block_sizes(permutations):
@@ -270,18 +234,12 @@ def randomise(
     return (1.0 + reached) / (1.0 + permutations)
 
 
-def _total(metric: MetricValue) -> Floats:
-    return np.asarray(metric.contributions.sum(axis=0), dtype=np.float64).reshape(1, -1)
-
-
 def randomise_joined(joined: WeightedMetric, difference: float, permutations: int, generator: np.random.Generator) -> float:
     """The same p for a metric of pairs of documents, such as AUC; swapping is weighing here.
 
     Args:
         joined: the metric on 2 N documents: those of A, and the same with the outputs of B.
-        difference: A − B as observed.
         permutations: how many times outputs are swapped at random; at most `FEWER`, since each costs as much as the metric itself.
-        generator: the source of randomness.
     """
     count = min(permutations, FEWER)
     swapped = generator.integers(0, 2, size=(count, joined.documents // 2)).astype(np.float64)
@@ -292,12 +250,7 @@ def randomise_joined(joined: WeightedMetric, difference: float, permutations: in
 
 
 def compare_ranks(a: Floats, b: Floats) -> SignedRank:
-    """Wilcoxon's signed-rank test of values per document; documents on which either is undefined (NaN) are left out.
-
-    Args:
-        a: of the first system [N].
-        b: of the second [N].
-    """
+    """Wilcoxon's signed-rank test of values per document; documents on which either is undefined (NaN) are left out."""
     both = ~(np.isnan(a) | np.isnan(b))
     differences = np.round((a - b)[both], DIGITS)  # 0.6 - 0.4 and 0.4 - 0.2 are ties
     differences = differences[differences != 0]

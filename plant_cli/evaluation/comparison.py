@@ -6,8 +6,7 @@ seeds, and a `SeedDifference` for each metric and pair, seed by seed. System A i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import Literal, TypedDict
 
@@ -18,16 +17,16 @@ from plant_cli.api.context import Cell, Column, Reporter, Table
 from plant_cli.api.errors import DataError
 from plant_cli.api.metrics import Metric, MetricValue, WeightedMetric
 from plant_cli.evaluation.bootstrap import (
+    Advance,
     adjust_holm,
     averages_labels,
     compare_ranks,
     interval,
     jackknife,
     leave_out,
+    measure_and_resample,
     randomise,
     randomise_joined,
-    resample,
-    weigh,
 )
 from plant_cli.evaluation.counters import ROUNDING, Families, Floats, compute_value
 from plant_cli.evaluation.measurement import Systems, average, join_metrics
@@ -36,7 +35,6 @@ ALPHA, POWER = 0.05, 0.8
 REACH = NormalDist().inv_cdf(1 - ALPHA / 2) + NormalDist().inv_cdf(POWER)  # standard errors
 POINT = 0.01
 Joined = Mapping[tuple[str, str], WeightedMetric]  # by the other system's name and the metric's
-Advance = Callable[[float], None]  # called with how many resamples or permutations were done
 
 
 class Published(TypedDict):
@@ -138,7 +136,7 @@ def compare(
         DataError: no metric is defined on these documents.
     """
     names, first, count = [name for name, _ in systems], systems[0][1], len(systems[0][1])
-    values, drawn = _draw([m for _, metrics in systems for m in metrics], replicates, generator, advance)
+    values, drawn = measure_and_resample([m for _, metrics in systems for m in metrics], replicates, generator, advance)
     values, drawn = values.reshape(-1, count), drawn.reshape(-1, count, replicates)
     averages = [i for i, metric in enumerate(first) if averages_labels(metric)]
     left_out = [dict(zip(averages, leave_out([metrics[i] for i in averages]), strict=True)) for _, metrics in systems]
@@ -173,20 +171,6 @@ def compare(
         )
         for n, (other, i) in enumerate(pairs)
     ]
-
-
-def _draw(metrics: Sequence[Metric], replicates: int, generator: np.random.Generator, advance: Advance | None) -> tuple[Floats, Floats]:
-    """Every metric on the documents as they are [metrics], and on the same resamples of them [metrics, replicates]."""
-    same = deepcopy(generator)
-    values, drawn = np.empty(len(metrics)), np.empty((len(metrics), replicates))
-    sums = {i: m for i, m in enumerate(metrics) if isinstance(m, MetricValue)}
-    if sums:
-        values[list(sums)] = [compute_value(m) for m in sums.values()]
-        drawn[list(sums)] = resample(list(sums.values()), replicates, generator, advance)
-    for i, metric in enumerate(metrics):
-        if isinstance(metric, WeightedMetric):
-            values[i], drawn[i] = weigh(metric, replicates, deepcopy(same))
-    return values, drawn
 
 
 def _describe(

@@ -11,22 +11,15 @@ ConventionName = Literal["plant", "paper", "xmlrepo", "caml", "libmultilabel", "
 
 @dataclass(frozen=True, kw_only=True)
 class Convention:
-    """Where tools differ.
-
-    Args:
-        origin: whose way of scoring it is, for help.
-        summary: one sentence for reports.
-        keeps_empty: true if documents without gold labels stay in the averages (as 0); false if they are left out and counted.
-        settings: what the metric families read: `precision_by` k or returned, `recall_by` gold or smaller (min(k, |Y|)),
-            `label_set` train or all (which labels nDCG and PSP ideals and macro averages know of), `macro_f1` all, present or
-            harmonic, `ndcg_of_empty`.
-    """
+    """Where tools differ."""
 
     name: ConventionName
-    origin: str
-    summary: str
-    keeps_empty: bool = True
+    origin: str  # whose way of scoring it is, for help
+    summary: str  # one sentence for reports
+    keeps_empty: bool = True  # true if documents without gold labels stay in the averages (as 0); false if they are left out and counted
     settings: Mapping[str, str | float] = field(default_factory=dict)
+    """What the metric families read: `precision_by` k or returned, `recall_by` gold or smaller (min(k, |Y|)), `label_set` train or all
+    (which labels nDCG and PSP ideals and macro averages know of), `macro_f1` all, present or harmonic, `ndcg_of_empty`."""
 
     @property
     def assumptions(self) -> tuple[str, ...]:

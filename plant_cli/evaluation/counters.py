@@ -79,7 +79,6 @@ def mean_of_documents(name: str, values: Floats) -> MetricValue:
     """A mean over documents.
 
     Args:
-        name: of the metric.
         values: one a document [N]; NaN marks a document on which the metric is undefined.
     """
     defined = ~np.isnan(values)
@@ -91,7 +90,6 @@ def ratio_of_sums(name: str, numerator: Floats, denominator: Floats) -> MetricVa
     """Numerators summed over documents, divided by the summed denominators; per document the ratio where there is one.
 
     Args:
-        name: of the metric.
         numerator: one a document [N].
         denominator: one a document [N]; 0 where the document says nothing.
     """
@@ -148,17 +146,11 @@ def average_present_f1(sums: Floats, counted: Booleans | bool = True) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreTable:
-    """Every score as an array or a memory-mapped file (`plant_cli.api.AllScores`).
+    """Every score as an array or a memory-mapped file (`plant_cli.api.AllScores`)."""
 
-    Args:
-        values: logits [D, L] of more documents than are looked at, perhaps.
-        rows: which of them are the N documents [N].
-        memory: bytes that a metric may hold at a time.
-    """
-
-    values: npt.NDArray[np.float32]
-    rows: Integers
-    memory: int
+    values: npt.NDArray[np.float32]  # logits [D, L] of more documents than are looked at, perhaps
+    rows: Integers  # which of them are the N documents [N]
+    memory: int  # bytes that a metric may hold at a time
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -208,11 +200,6 @@ def compute_families(families: Families, data: MetricInput, wanted: Sequence[str
 
     Families that need every score are left out where there is none (`find_missing` names their metrics).
 
-    Args:
-        families: specs with options.
-        data: predictions beside gold.
-        wanted: names of metrics.
-
     Raises:
         PluginError: a family failed, or gave a value without a name or with one that another family gave; names it.
     """
@@ -252,24 +239,13 @@ def _misnamed(name: str, family: str, other: str | None) -> PluginError:
 
 
 def find_missing(families: Families, data: MetricInput, remedy: str) -> dict[str, Missing]:
-    """The metrics, by name, that cannot be computed from the highest-scored labels alone.
-
-    Args:
-        families: specs with options.
-        data: predictions beside gold.
-        remedy: what to do to have the score of every label.
-    """
+    """The metrics, by name, that cannot be computed from the highest-scored labels alone."""
     names = [name for spec, _ in families if data.all_scores is None for name in spec.needs_all_scores]
     return dict.fromkeys(names, Missing(reason="needs the score of every label, and only the highest were kept", remedy=remedy))
 
 
 def choose(values: Sequence[AnyMetric], wanted: Sequence[str], missing: Mapping[str, Missing]) -> list[AnyMetric]:
     """The values of the wanted names, in that order.
-
-    Args:
-        values: what was computed.
-        wanted: names of metrics.
-        missing: what could not be computed, by name.
 
     Raises:
         UsageError: there is no metric of that name, or not from these predictions.

@@ -31,15 +31,11 @@ LONGEST_NUMBER = 18  # digits: no document and no label has a larger one
 
 @dataclass(frozen=True, kw_only=True)
 class Numbering:
-    """What numbers in predictions stand for, and which pairs do not count.
+    """What numbers in predictions stand for, and which pairs do not count."""
 
-    Args:
-        labels: the labels in the order of their numbers; empty: a number is itself the label, as the corpus writes it.
-        removed: pairs of document (row of the split) and label number that are taken out of the predictions.
-    """
-
-    labels: Sequence[str] = ()
+    labels: Sequence[str] = ()  # the labels in the order of their numbers; empty: a number is itself the label, as the corpus writes it
     removed: frozenset[tuple[int, int]] = frozenset()
+    """Pairs of document (row of the split) and label number that are taken out of the predictions."""
 
     def name(self, number: int, where: str) -> str:
         """The label of a number; `DataError` where the list ends before it."""
@@ -87,11 +83,6 @@ def read_numbering(labels: str | None, removed: str | None) -> Numbering:
 
 def read_foreign(path: Path, gold: Gold, numbering: Numbering) -> Foreign | None:
     """Predictions in a format of another tool; None if the file is none of these (but perhaps a table of ours).
-
-    Args:
-        path: the file, perhaps compressed.
-        gold: of the split that was predicted.
-        numbering: what numbers of labels stand for.
 
     Raises:
         DataError: it is such a file, and damaged, or of another number of documents.

@@ -26,29 +26,20 @@ class Gold:
     """Gold of N documents over the L labels of the index, followed by the U labels of the split that it does not have.
 
     The index has the labels of train, and under `zero_shot` those with a title alone, whose training documents are 0.
-
-    Args:
-        matrix: csr [N, L + U] of 0/1.
-        labels: their ids [L + U].
-        titles: their titles [L + U], None where unknown.
-        train_counts: training documents per label [L + U], 0 for the last U.
-        indexed: how many labels the index has, L: those that can be predicted, and have a threshold.
-        label_hash: of these L.
-        hash: hash of document ids and their gold labels: equal hashes, equal gold.
-        excluded: row and column of each pair that the corpus says to leave out of predictions [P, 2].
     """
 
     split: SplitName
     doc_ids: Sequence[str]
-    matrix: csr_array
-    labels: Sequence[str]
-    titles: Sequence[str | None]
-    train_counts: Integers
+    matrix: csr_array  # csr [N, L + U] of 0/1
+    labels: Sequence[str]  # their ids [L + U]
+    titles: Sequence[str | None]  # their titles [L + U], None where unknown
+    train_counts: Integers  # training documents per label [L + U], 0 for the last U
     train_documents: int
-    indexed: int
-    label_hash: str
-    hash: str
+    indexed: int  # how many labels the index has, L: those that can be predicted, and have a threshold
+    label_hash: str  # of these L
+    hash: str  # hash of document ids and their gold labels: equal hashes, equal gold
     excluded: Integers = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
+    """Row and column of each pair that the corpus says to leave out of predictions [P, 2]."""
 
     @property
     def trained(self) -> int:
@@ -63,12 +54,7 @@ class Gold:
 
 
 def describe_gold(gold: Gold, convention: Convention) -> str:
-    """Which documents and labels count, and by which convention: what every table of figures says.
-
-    Args:
-        gold: of the split.
-        convention: of the figures.
-    """
+    """Which documents and labels count, and by which convention: what every table of figures says."""
     without = int((gold.sizes == 0).sum())
     documents = len(gold.doc_ids) - (0 if convention.keeps_empty else without)
     every = convention.settings.get("label_set") == "all"
@@ -79,10 +65,6 @@ def describe_gold(gold: Gold, convention: Convention) -> str:
 
 def read_gold(corpus: Corpus, split: SplitName) -> Gold:
     """The gold labels of one split of a corpus, as recorded when it was prepared; no text is read.
-
-    Args:
-        corpus: a prepared corpus.
-        split: name of the split.
 
     Raises:
         DataError: the corpus has no split of that name.
@@ -124,12 +106,7 @@ def join_gold(split: Split) -> csr_array:
 
 
 def pad_counts(train_counts: Sequence[int], gold: csr_array) -> Integers:
-    """The training documents of each column of gold [L + U]: 0 for labels that no training document has.
-
-    Args:
-        train_counts: of the labels of train [L].
-        gold: csr [N, L + U].
-    """
+    """The training documents of each column of gold [L + U]: 0 for labels that no training document has."""
     return np.pad(np.asarray(train_counts, dtype=np.int64), (0, gold.shape[1] - len(train_counts)))
 
 
@@ -171,9 +148,6 @@ def find_hierarchy(table: str | None, known: LabelIndex, labels: Sequence[str], 
 
     Args:
         table: see `read_hierarchy`; None: no table.
-        known: the label index; it knows the parents of its labels, and of those above them.
-        labels: the columns of gold [L + U].
-        reporter: where it goes if the parents of the corpus cannot be used.
 
     Raises:
         DataError: see `read_hierarchy`.
@@ -193,11 +167,6 @@ def find_hierarchy(table: str | None, known: LabelIndex, labels: Sequence[str], 
 
 def build_hierarchy(parents: Mapping[str, Sequence[str]], labels: Sequence[str], where: str) -> Hierarchy:
     """The hierarchy of labels whose parents are known.
-
-    Args:
-        parents: of labels and of what stands above them.
-        labels: the columns of gold [L + U]; those without parents stand at the top.
-        where: what says so, for messages.
 
     Raises:
         DataError: a label that stands above itself.

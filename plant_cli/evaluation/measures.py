@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,14 @@ from plant_cli.data.files import replacing
 from plant_cli.data.labels import LABEL_RANGES, Bounds
 from plant_cli.evaluation.aligned import build_input, read_predictions
 from plant_cli.evaluation.bootstrap import (
+    Advance,
     averages_labels,
     bound_proportion,
     count_documents,
     interval,
     jackknife,
     leave_out,
-    resample,
-    weigh,
+    measure_and_resample,
 )
 from plant_cli.evaluation.conventions import Convention
 from plant_cli.evaluation.counters import (
@@ -157,7 +156,7 @@ def evaluate(
     replicates: int = 0,
     level: float = 0.95,
     generator: np.random.Generator,
-    advance: Callable[[float], None] | None = None,
+    advance: Advance | None = None,
     remedy: str = "plant predict --auc --force",
 ) -> Evaluation:
     """Compute all metrics, and intervals from `replicates` resamples of the documents (0: none).
@@ -165,7 +164,6 @@ def evaluate(
     Args:
         wanted: names to compute (`P@7`, `R@10[1-5]`); none: all.
         required: names to compute in any case.
-        advance: called with how many resamples were done.
         remedy: what to do to have the metrics that need every score.
 
     Raises:
@@ -200,27 +198,17 @@ def evaluate(
 
 
 def _score(
-    metrics: Sequence[Metric],
-    replicates: int,
-    level: float,
-    generator: np.random.Generator,
-    advance: Callable[[float], None] | None,
+    metrics: Sequence[Metric], replicates: int, level: float, generator: np.random.Generator, advance: Advance | None
 ) -> dict[str, Score]:
     if replicates == 0:
         return {m.name: Score(value=none_if_undefined(compute_value(m))) for m in metrics}
-    sums = [m for m in metrics if isinstance(m, MetricValue)]
-    resampled = {m.name: weigh(m, replicates, deepcopy(generator)) for m in metrics if isinstance(m, WeightedMetric)}
-    if sums:
-        drawn_sums = resample(sums, replicates, generator, advance)
-        resampled |= {m.name: (compute_value(m), drawn) for m, drawn in zip(sums, drawn_sums, strict=True)}
     averages = [m for m in metrics if averages_labels(m)]
     errors = {m.name: jackknife(values) for m, values in zip(averages, leave_out(averages), strict=True)}
     scores = {}
-    for metric in metrics:
-        value, drawn = resampled[metric.name]
+    for metric, value, drawn in zip(metrics, *measure_and_resample(metrics, replicates, generator, advance), strict=True):
         low, high = interval(value, drawn, level, error=errors.get(metric.name), documents=count_documents(metric), within=(0.0, 1.0))
         spread = float(np.std(drawn[~np.isnan(drawn)])) if not np.isnan(low) else np.nan
-        figures = map(none_if_undefined, (value, low, high, spread))
+        figures = map(none_if_undefined, (float(value), low, high, spread))
         scores[metric.name] = Score(**dict(zip(("value", "low", "high", "spread"), figures, strict=True)))
     return scores
 

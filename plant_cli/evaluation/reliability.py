@@ -26,13 +26,6 @@ CONVENTION = (
 def measure_reliability(predictions: Predictions, gold: Gold, *, replicates: int, level: float, seed: int) -> dict[str, Any] | None:
     """The reliability of predictions, for metrics.json: fractions from 0 to 1; None if the scores are no probabilities.
 
-    Args:
-        predictions: of a split.
-        gold: of the same documents.
-        replicates: resamples of the documents behind the intervals; 0: none.
-        level: their coverage.
-        seed: of the resamples.
-
     Source: Guo et al. 2017, On calibration of modern neural networks, equation 3.
     """
     if not are_probabilities(predictions):
@@ -84,11 +77,7 @@ def _describe(pairs: float, chances: float, right: float, drawn: Floats, level: 
 
 
 def describe(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Notes under a table: the error of the whole and of its parts, and what it means; none where there are no probabilities.
-
-    Args:
-        found: from `measure_reliability`, by the name of the part.
-    """
+    """Notes under a table: the error of the whole and of its parts, and what it means; none where there are no probabilities."""
     errors = [f"{name} {100 * one['ECE']:.2g}{_bracket(one)} over {one['pairs']} pairs" for name, one in found.items()]
     return [f"expected calibration error in points: {'; '.join(errors)}", CONVENTION] if errors else []
 

@@ -49,47 +49,26 @@ class CalibrationRecord(Record):
 
 
 class MetricsRecord(Record):
-    """The file metrics.json.
-
-    Args:
-        convention: whose way of scoring.
-        assumptions: what it means, in clauses.
-        system: what was evaluated.
-        split: on which documents.
-        documents: how many of them count.
-        documents_without_gold: how many documents of the split have no gold label.
-        gold: hash of document ids and gold labels.
-        threshold: from which score a label is assigned, in words.
-        leakage: whether validation and test documents were seen in training.
-        labels_averaged: how many labels each average over labels averages.
-        labels_never: labels of train, and how many of them were never assigned or listed.
-        seed: of the resamples.
-        level: coverage of the intervals.
-        metrics: by name.
-        bins: by range of training frequency: counts, and metrics of the labels in it.
-        parts: metrics of each part of the model alone.
-        calibration: None for scores that are no probabilities.
-        calibration_network: of the network alone, where its predictions were kept.
-    """
+    """The file metrics.json."""
 
     convention: str
-    assumptions: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()  # what the convention means, in clauses
     system: str
     split: SplitName
-    documents: int
-    documents_without_gold: int = 0
-    gold: str
-    threshold: str
-    leakage: bool = False
-    labels_averaged: dict[str, int] = Field(default_factory=dict)
-    labels_never: dict[str, int] = Field(default_factory=dict)
-    seed: int
-    level: float
+    documents: int  # how many of the split count
+    documents_without_gold: int = 0  # in the split
+    gold: str  # hash of document ids and gold labels
+    threshold: str  # from which score a label is assigned, in words
+    leakage: bool = False  # whether validation and test documents were seen in training
+    labels_averaged: dict[str, int] = Field(default_factory=dict)  # how many labels each average over labels averages
+    labels_never: dict[str, int] = Field(default_factory=dict)  # labels of train, and how many of them were never assigned or listed
+    seed: int  # of the resamples
+    level: float  # coverage of the intervals
     metrics: dict[str, Bound]
-    bins: dict[str, dict[str, int | Bound]] = Field(default_factory=dict)
-    parts: dict[str, dict[str, Bound]] = Field(default_factory=dict)
-    calibration: CalibrationRecord | None = None
-    calibration_network: CalibrationRecord | None = None
+    bins: dict[str, dict[str, int | Bound]] = Field(default_factory=dict)  # by training frequency: counts, and metrics of the labels in it
+    parts: dict[str, dict[str, Bound]] = Field(default_factory=dict)  # of each part of the model alone
+    calibration: CalibrationRecord | None = None  # None for scores that are no probabilities
+    calibration_network: CalibrationRecord | None = None  # of the network alone, where its predictions were kept
 
     def all_metrics(self) -> dict[str, Bound]:
         """The metrics, and those of the bins as `R@10[1-5]`."""
@@ -99,9 +78,6 @@ class MetricsRecord(Record):
 
 def read_metrics(folder: Path) -> MetricsRecord:
     """What an evaluation found.
-
-    Args:
-        folder: of the stage `eval`.
 
     Raises:
         ArtefactError: the file is missing, damaged, or not what was written.
@@ -186,28 +162,22 @@ class Gate:
 
 def parse_gates(texts: Sequence[str]) -> list[Gate]:
     """Read requirements; `UsageError` for one that cannot be read."""
-    return [_parse(text) for text in texts]
-
-
-def _parse(text: str) -> Gate:
-    found = _FORM.fullmatch(text)
-    if found is None or float(found["bound"]) > 1:
-        raise UsageError(
-            f"the requirement '{text}' cannot be read",
-            where=f"--require '{text}'",
-            expected="a metric, one of >= <= > <, and a fraction from 0 to 1",
-            todo="write it like --require 'P@5>=0.6'",
-        )
-    return Gate(found["metric"], found["sign"], float(found["bound"]))
+    gates = []
+    for text in texts:
+        parts = _FORM.fullmatch(text)
+        if parts is None or float(parts["bound"]) > 1:
+            raise UsageError(
+                f"the requirement '{text}' cannot be read",
+                where=f"--require '{text}'",
+                expected="a metric, one of >= <= > <, and a fraction from 0 to 1",
+                todo="write it like --require 'P@5>=0.6'",
+            )
+        gates.append(Gate(parts["metric"], parts["sign"], float(parts["bound"])))
+    return gates
 
 
 def check_gates(gates: Sequence[Gate], values: Mapping[str, float | None], where: str) -> None:
     """Check every requirement; an undefined metric (None) meets none.
-
-    Args:
-        gates: the requirements.
-        values: what they may name, as fractions.
-        where: the folder of the evaluation, for the message.
 
     Raises:
         UsageError: a requirement names nothing of these.

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from plant_cli.api.context import Reporter, StageContext
-from plant_cli.api.corpus import SplitName
 from plant_cli.api.errors import ArtefactError, DataError, UsageError
 from plant_cli.api.options import Choice, Options
 from plant_cli.api.specs import MetricSpec
@@ -33,43 +32,27 @@ EVIDENCE_CUT = "evidence_cut"  # counts by split, where the corpus has gold evid
 
 @dataclass(frozen=True, kw_only=True)
 class System:
-    """A system's predictions on one split.
+    """A system's predictions on one split."""
 
-    Args:
-        name: as the user wrote it.
-        predictions: the file.
-        threshold: one number, or one per label of train [L].
-        origin: the threshold in words: its value and where it comes from.
-        cut: what of the split the system did not read, as `plant predict` recorded it: shares by the names in `CUT`, and the counts of
-            `EVIDENCE_CUT` (empty: unknown).
-        folder: of our predictions, which may hold every score; None for another tool's.
-        leaks: whether its relevance was counted on validation and test documents, too.
-    """
-
-    name: str
-    predictions: Path
-    threshold: float | Floats
-    origin: str
+    name: str  # as the user wrote it
+    predictions: Path  # the file
+    threshold: float | Floats  # one number, or one per label of train [L]
+    origin: str  # the threshold in words: its value and where it comes from
     cut: Mapping[str, Any] = field(default_factory=dict)
-    folder: Path | None = None
-    leaks: bool = False
+    """What of the split the system did not read, as `plant predict` recorded it: shares by the names in `CUT`, and the counts of
+    `EVIDENCE_CUT` (empty: unknown)."""
+    folder: Path | None = None  # of our predictions, which may hold every score; None for another tool's
+    leaks: bool = False  # whether its relevance was counted on validation and test documents, too
 
 
 @dataclass(frozen=True, kw_only=True)
 class Location:
-    """Where a system lies: in a file of predictions, or in the stages of one tag in a run.
+    """Where a system lies: in a file of predictions, or in the stages of one tag in a run."""
 
-    Args:
-        name: as the user wrote it.
-        file: the predictions, for a system that is a file.
-        run: the folder of another run; None for the run that is asked.
-        tag: of its stages, or None.
-    """
-
-    name: str
-    file: Path | None = None
-    run: Path | None = None
-    tag: str | None = None
+    name: str  # as the user wrote it
+    file: Path | None = None  # the predictions, for a system that is a file
+    run: Path | None = None  # the folder of another run; None for the run that is asked
+    tag: str | None = None  # of its stages, or None
 
 
 def locate(name: str) -> Location:
@@ -95,11 +78,6 @@ def find_seeds(run: Path, name: str, count: int) -> dict[int, str]:
     """The systems behind one name by the seed they were trained with: the one without a mark and the next `count` - 1 by seed.
 
     Another tool's file has no seeds, nor has an ensemble: none are found.
-
-    Args:
-        run: the run that is asked.
-        name: of the system, see `locate`.
-        count: seeds that are wanted, at least 2.
 
     Raises:
         ArtefactError: not trained, or with fewer seeds.
@@ -132,76 +110,68 @@ def find_thresholds(predict: Path, finetune: Callable[[], Path]) -> Path:
     """The folder that holds a system's thresholds: that of its predictions for an ensemble, which has no network of its own.
 
     Args:
-        predict: folder of its predictions.
         finetune: gives the folder of its trained network, asked only if it has one.
     """
     return predict if (predict / THRESHOLDS).exists() else finetune()
 
 
-def own_system(name: str, predict: Path, finetune: Path, gold: Gold) -> System:
-    """The system of one tag in the run that is asked.
-
-    Args:
-        name: as the user wrote it.
-        predict: folder of its predictions of the split.
-        finetune: folder that holds its thresholds, see `find_thresholds`.
-        gold: of the split that was predicted.
+def read_system(name: str, predict: Path, finetune: Callable[[], Path], gold: Gold) -> System:
+    """The system whose predictions of the split are in a folder; for `finetune` see `find_thresholds`.
 
     Raises:
         ArtefactError: the thresholds are missing or damaged, or in another label order.
     """
-    threshold, origin = _read_threshold(finetune, gold)
-    cut = _read_cut(predict, gold.split)
-    predictions, leaks = predict / PREDICTIONS, find_leakage(predict)
-    return System(name=name, predictions=predictions, threshold=threshold, origin=origin, cut=cut, folder=predict, leaks=leaks)
+    thresholds = read_thresholds(find_thresholds(predict, finetune), gold.label_hash, gold.indexed)
+    record = StageFolder(predict).record()
+    summary = {} if record is None else record.summary
+    return System(
+        name=name,
+        predictions=predict / PREDICTIONS,
+        threshold=thresholds.value,
+        origin=describe_thresholds(thresholds),
+        cut={name: summary[name][gold.split] for name in (*CUT, EVIDENCE_CUT) if gold.split in summary.get(name, {})},
+        folder=predict,
+        leaks=find_leakage(predict),
+    )
 
 
 def file_system(path: Path, threshold: float | None = None) -> System:
-    """Predictions of another tool.
-
-    Args:
-        path: the file.
-        threshold: as the user gives it; None: 0.5.
-    """
+    """Predictions of another tool."""
     value = FOREIGN_THRESHOLD if threshold is None else threshold
     origin = f"threshold {value:g} " + ("given" if threshold is not None else "by default: another tool's scores may need another one")
     return System(name=str(path), predictions=path, threshold=value, origin=origin)
 
 
 def other_system(name: str, run: Path, tag: str | None, gold: Gold, corpus: Path) -> System:
-    """The system of one tag in another run, whose predictions were made there.
-
-    Args:
-        name: as the user wrote it.
-        run: the other run's folder.
-        tag: of its stages, or None.
-        gold: our gold labels of the split that was predicted.
-        corpus: folder of our corpus record.
+    """The system of one tag in another run, whose predictions were made there; `corpus` is the folder of our corpus record.
 
     Raises:
         ArtefactError: it has no predictions, or thresholds per label in another label order.
         DataError: it has other gold labels.
     """
-    suffix = f"-{tag}" if tag else ""
-    predictions = run / f"predict{suffix}" / PREDICTIONS
-    if not predictions.exists():
+    predict, finetune = (run / (f"{stage}-{tag}" if tag else stage) for stage in ("predict", "finetune"))
+    if not (predict / PREDICTIONS).exists():
         raise ArtefactError(
             f"'{name}' holds no predictions",
-            where=str(predictions),
+            where=str(predict / PREDICTIONS),
             expected="a run folder, or a stage's folder in one, whose predictions were made",
             todo=f"plant predict --run {shlex.quote(str(run))}" + (f" --tag {tag}" if tag else ""),
         )
-    _refuse_other_gold(CorpusRecord.read(corpus), CorpusRecord.read(run / "corpus"), gold.split, run)
-    tuned = find_thresholds(predictions.parent, lambda: run / f"finetune{suffix}")
-    threshold, origin = _read_threshold(tuned, gold)
-    return System(
-        name=name,
-        predictions=predictions,
-        threshold=threshold,
-        origin=origin,
-        folder=predictions.parent,
-        leaks=find_leakage(predictions.parent),
-    )
+    ours, theirs, split = CorpusRecord.read(corpus), CorpusRecord.read(run / "corpus"), gold.split
+    sources = [record.splits.get(split) or record.splits["train"] for record in (ours, theirs)]
+    counts = f"{sources[0].documents} documents here, {sources[1].documents} there"
+    reasons = {"documents": counts, "ids": "other document ids", "labels": "other gold labels of the documents"}
+    differences = [reasons[name] for name in sources[0].differences(sources[1]) if name != "texts"]
+    if split != "test" and sorted(ours.held_out) != sorted(theirs.held_out):
+        differences.append("other training documents held out")
+    if differences:
+        raise DataError(
+            f"the run '{run}' has another gold {split} split: {'; '.join(differences)}",
+            where=str(run / "corpus" / "splits.json"),
+            expected="the same documents with the same gold labels: nothing else can be compared",
+            todo="train both systems on corpora with one test split, or evaluate predictions of that split",
+        )
+    return read_system(name, predict, lambda: finetune, gold)
 
 
 def find_leakage(folder: Path) -> bool:
@@ -223,11 +193,6 @@ def warn_leakage(system: System, reporter: Reporter) -> None:
 def read_scores(system: System, gold: Gold, memory: int) -> ScoreTable | None:
     """Every score of the gold documents, if `plant predict --auc` kept them.
 
-    Args:
-        system: whose scores.
-        gold: of the split that was predicted.
-        memory: bytes that a metric may hold at a time.
-
     Raises:
         ArtefactError: the scores are of other documents or labels, or damaged.
     """
@@ -235,42 +200,13 @@ def read_scores(system: System, gold: Gold, memory: int) -> ScoreTable | None:
     return None if values is None else ScoreTable(values=values, rows=np.arange(len(values)), memory=memory)
 
 
-def _refuse_other_gold(ours: CorpusRecord, theirs: CorpusRecord, split: SplitName, run: Path) -> None:
-    sources = [record.splits.get(split) or record.splits["train"] for record in (ours, theirs)]
-    differ = [name for name in sources[0].differences(sources[1]) if name != "texts"]
-    held_out = split != "test" and sorted(ours.held_out) != sorted(theirs.held_out)
-    if not differ and not held_out:
-        return
-    counts = f"{sources[0].documents} documents here, {sources[1].documents} there"
-    said = {"documents": counts, "ids": "other document ids", "labels": "other gold labels of the documents"}
-    shown = "; ".join([*(said[name] for name in differ), *(["other training documents held out"] if held_out else [])])
-    raise DataError(
-        f"the run '{run}' has another gold {split} split: {shown}",
-        where=str(run / "corpus" / "splits.json"),
-        expected="the same documents with the same gold labels: nothing else can be compared",
-        todo="train both systems on corpora with one test split, or evaluate predictions of that split",
-    )
-
-
-def _read_cut(folder: Path, split: SplitName) -> dict[str, Any]:
-    record = StageFolder(folder).record()
-    summary = {} if record is None else record.summary
-    return {name: summary[name][split] for name in (*CUT, EVIDENCE_CUT) if split in summary.get(name, {})}
-
-
-def _read_threshold(finetune: Path, gold: Gold) -> tuple[float | Floats, str]:
-    """The threshold, and in words where it comes from."""
-    found = read_thresholds(finetune, gold.label_hash, gold.indexed)
-    if isinstance(found.value, float):
-        return found.value, f"threshold {found.value:.3g} {describe_tuning(found.split, found.objective)}"
-    return found.value, describe_list(found)
-
-
-def describe_list(found: Thresholds) -> str:
-    """Where thresholds of each label come from, in words."""
-    if found.objective == "per-label":
-        return f"a threshold per label, tuned on {found.source} for the label's F1"
-    return f"thresholds for {found.objective}, chosen on {found.source}"
+def describe_thresholds(thresholds: Thresholds) -> str:
+    """A threshold in words, or where those of each label come from."""
+    if isinstance(thresholds.value, float):
+        return f"threshold {thresholds.value:.3g} {describe_tuning(thresholds.split, thresholds.objective)}"
+    if thresholds.objective == "per-label":
+        return f"a threshold per label, tuned on {thresholds.source} for the label's F1"
+    return f"thresholds for {thresholds.objective}, chosen on {thresholds.source}"
 
 
 NEARLY = 0.75  # how alike two tags are, from 0 to 1, so that one may be the other mistyped
@@ -279,12 +215,6 @@ _CHOSEN = re.compile(r"thresholds(?:-(?P<tag>.+))?")
 
 def find_system(context: StageContext, name: str, gold: Gold, threshold: float | None = None) -> System:
     """The system of a name (see `locate`); its predictions are made if it is one of this run and has none.
-
-    Args:
-        context: of a stage in the run that is asked.
-        name: as the user wrote it.
-        gold: of the split.
-        threshold: of a predictions file.
 
     Raises:
         ArtefactError: not trained, or damaged.
@@ -297,17 +227,13 @@ def find_system(context: StageContext, name: str, gold: Gold, threshold: float |
         system = other_system(name, location.run, location.tag, gold, context.run_path / "corpus")
     else:
         predict = context.ensure("predict", location.tag, {"split": gold.split})
-        tuned = find_thresholds(predict, lambda: context.input("finetune", location.tag))
-        system = own_system(name, predict, tuned, gold)
+        system = read_system(name, predict, lambda: context.input("finetune", location.tag), gold)
     warn_leakage(system, context.reporter)
     return system
 
 
 def find_judged_tag(context: StageContext) -> str | None:
     """The tag of the system that a stage judges: its own, or none where no system has it, so that one system can be judged twice.
-
-    Args:
-        context: of the stage that judges, with its tag.
 
     Raises:
         UsageError: no system has the tag, but one has nearly the same.
@@ -335,7 +261,6 @@ def find_chosen(context: StageContext, name: str) -> Thresholds:
     """The thresholds that `plant thresholds` chose.
 
     Args:
-        context: of a stage in the run that holds them.
         name: the folder (`thresholds`, `thresholds-strict`), its tag, or a file.
 
     Raises:
@@ -351,7 +276,6 @@ def choose_families(context: StageContext, options: Mapping[str, Mapping[str, An
     """All registered families of metrics.
 
     Args:
-        context: of the stage.
         options: those of some families, by name. A name that is not registered is looked up, too, which says what is wrong.
 
     Raises:

@@ -18,15 +18,7 @@ from plant_cli.report.training_section import write_cost, write_training
 def gather(
     systems: Sequence[Evaluated], *, paper: bool, documents: int, open_corpus: Callable[[], Corpus], find_reasons: FindReasons
 ) -> Contents:
-    """The report; what the runs do not have is left out with a sentence.
-
-    Args:
-        systems: evaluated alike, the first to be compared with the others.
-        paper: mark differences by the published rule.
-        documents: how many are shown with reasons.
-        open_corpus: gives the corpus of the first system's run.
-        find_reasons: for labels of some texts, by the first system.
-    """
+    """The report; what the runs do not have is left out with a sentence."""
     tests = find_tests(systems)
     headline = make_headline(systems, tests, paper=paper)
     metrics, (first, *others) = systems[0].metrics, [system.name for system in systems]

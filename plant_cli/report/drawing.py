@@ -103,8 +103,6 @@ def plot_bounds(axes: Any, ticks: Sequence[str], series: Mapping[str, Mapping[st
     """Values with their intervals at named ticks; undefined ones are left out.
 
     Args:
-        axes: of matplotlib.
-        ticks: names of the values, from the top down.
         series: values in 0 to 1 by tick, for each system or part.
         upright: ticks from left to right, and values joined by lines.
     """
@@ -127,11 +125,8 @@ def plot_intervals(axes: Any, name: str, at: Sequence[float], bounds: Sequence[B
     """Values in points with their intervals, as one series of the legend.
 
     Args:
-        axes: of matplotlib.
-        name: of the series.
         at: the coordinate of each value on the other axis [n].
         bounds: the values in 0 to 1, all defined [n].
-        upright: values go up; else to the right.
         line: whether they are joined.
     """
     values = [100 * (bound.value or 0.0) for bound in bounds]

@@ -146,10 +146,6 @@ class Evaluated:
 def read_evaluated(names: Sequence[str], run: Path) -> list[Evaluated]:
     """The evaluated systems of a report, all measured on the same gold documents in the same way.
 
-    Args:
-        names: of systems, as in `plant significance`: a run's folder, a stage's folder in one, a folder of `run`, or a tag in it.
-        run: the run of names that are no path.
-
     Raises:
         UsageError: a system is named twice, or is a file of predictions that no run has evaluated.
         ArtefactError: a system has no finished evaluation, or one that is damaged or out of date.
@@ -256,13 +252,7 @@ def _refuse_unlike(first: Evaluated, other: Evaluated) -> None:
 
 
 def _find_results(run: Path, stage: str, name: str) -> dict[str, tuple[StageRecord, dict[str, Any]]]:
-    """Records and results of the finished stages of a run that are up to date, by folder.
-
-    Args:
-        run: its folder.
-        stage: name of the stage.
-        name: of the JSON file with the results.
-    """
+    """Records and results of the finished stages of a run that are up to date, by folder."""
     opened, found = Run.open(run), {}
     for folder in opened.stages():
         record = folder.record()

@@ -75,8 +75,6 @@ def make_headline(systems: Sequence[Evaluated], tests: Tests, *, paper: bool) ->
     """Metrics of every system, and the difference of the first to each other one where it was tested.
 
     Args:
-        systems: the first is compared with the others.
-        tests: what `plant significance` recorded.
         paper: mark differences by the published rule, and not by the p that is corrected for all metrics and systems.
     """
     found = [system.metrics.all_metrics() for system in systems]

@@ -107,12 +107,7 @@ def _paint_violin(axes: Any, values: Any, at: float, wide: float, number: int, n
 
 
 def list_extremes(system: Evaluated, present: pl.DataFrame) -> list[Table]:
-    """The labels with the highest and the lowest F1, by name.
-
-    Args:
-        system: whose labels they are.
-        present: rows of `per_label.tsv` of labels that occur in the split.
-    """
+    """The labels with the highest and the lowest F1, by name."""
     often = present.filter(pl.col("test_count") >= ENOUGH)
     enough = len(often) >= 2 * LISTED
     chosen = often if enough else present

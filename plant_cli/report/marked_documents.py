@@ -42,14 +42,7 @@ FindReasons = Callable[[Sequence[str], Sequence[Sequence[int]]], Reasons]  # tex
 
 
 def write_documents(system: Evaluated, count: int, open_corpus: Callable[[], Corpus], find_reasons: FindReasons) -> PageSection:
-    """Documents from the highest F1 to the lowest, as the evaluation recorded them.
-
-    Args:
-        system: whose labels they have.
-        count: documents that are shown.
-        open_corpus: gives the corpus of the system's run.
-        find_reasons: loads the model and gives the reasons for labels of texts.
-    """
+    """Documents from the highest F1 to the lowest, as the evaluation recorded them."""
     if not count:
         return _lay_out(system, missing="Documents are left out, as --documents 0 asks.")
     if system.trained is None:
@@ -85,12 +78,7 @@ def write_documents(system: Evaluated, count: int, open_corpus: Callable[[], Cor
 
 
 def choose_documents(frame: pl.DataFrame, count: int) -> list[str]:
-    """Ids of documents evenly spaced from the highest F1 to the lowest, of those that have or were assigned any label.
-
-    Args:
-        frame: `per_document.parquet`.
-        count: how many.
-    """
+    """Ids of documents evenly spaced from the highest F1 to the lowest, of those that have or were assigned any label."""
     ranked = frame.filter((pl.col("gold") > 0) | (pl.col("assigned") > 0)).sort("F1", "doc_id", descending=[True, False])
     if not len(ranked):
         return []
@@ -115,13 +103,7 @@ def choose_labels(predictions: Predictions, gold: Gold, threshold: float | Float
 
 
 def cut_passages(text: str, spans: Integers, weights: Floats) -> list[Passage]:
-    """The text around the words that count most for a label, these words marked; nothing where no word stands out.
-
-    Args:
-        text: the document.
-        spans: of its words, in order [n, 2].
-        weights: how much each counts for the label [n].
-    """
+    """The text around the words that count most for a label, these words marked; nothing where no word stands out."""
     if not len(weights) or weights.max() <= 0:
         return []
     strong = weights >= min(ABOVE * weights.mean(), weights.sum())

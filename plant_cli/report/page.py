@@ -79,12 +79,7 @@ class Contents:
 
 
 def render(contents: Contents, drawn: dict[str, str]) -> str:
-    """The page; everything that comes from data is escaped, and nothing is fetched.
-
-    Args:
-        contents: of the page.
-        drawn: SVG of each figure by its name.
-    """
+    """The page; everything that comes from data is escaped, and nothing is fetched."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -109,8 +104,6 @@ def write_contents(contents: Contents, page: Path, figures: Path | None, tables:
     """Write a report, each file atomically.
 
     Args:
-        contents: the report.
-        page: the HTML file.
         figures: folder for every figure as SVG and PNG, if they are wanted outside the page.
         tables: folder for the main metrics in LaTeX and Markdown, if they are wanted.
 

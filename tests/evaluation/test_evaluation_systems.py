@@ -5,7 +5,7 @@ import pytest
 from plant_cli.api import ArtefactError, DataError
 from plant_cli.data.corpus_files import CorpusRecord, SplitRecord
 from plant_cli.data.files import write_json
-from plant_cli.evaluation.systems import Location, file_system, find_seeds, find_thresholds, locate, other_system, own_system
+from plant_cli.evaluation.systems import Location, file_system, find_seeds, find_thresholds, locate, other_system, read_system
 
 
 def record(labels_hash="l"):
@@ -39,7 +39,7 @@ def test_another_run_or_a_folder_of_one(tmp_path):
 
 def test_a_system_of_the_run_knows_its_files_and_where_its_threshold_is_from(run, good, gold):
     predict, finetune = run.add_system("plain", good, threshold=0.25)
-    system = own_system("plain", predict, finetune, gold)
+    system = read_system("plain", predict, lambda: finetune, gold)
     assert (system.name, system.threshold, system.folder) == ("plain", 0.25, predict)
     assert system.predictions == predict / "predictions.parquet"
     assert system.origin == "threshold 0.25 tuned on validation micro-F1"
@@ -47,7 +47,8 @@ def test_a_system_of_the_run_knows_its_files_and_where_its_threshold_is_from(run
 
 
 def test_a_threshold_next_to_zero_is_not_shown_as_zero(run, good, gold):
-    assert own_system("x", *run.add_system("x", good, threshold=4.126e-10), gold).origin.startswith("threshold 4.13e-10 ")
+    predict, finetune = run.add_system("x", good, threshold=4.126e-10)
+    assert read_system("x", predict, lambda: finetune, gold).origin.startswith("threshold 4.13e-10 ")
 
 
 @pytest.mark.parametrize("tag", [None, "x"])
