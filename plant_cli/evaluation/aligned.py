@@ -19,7 +19,7 @@ from plant_cli.data.tables import collect, scan_table, trim
 from plant_cli.data.text_tables import shorten, show_names
 from plant_cli.evaluation.conventions import Convention
 from plant_cli.evaluation.counters import Floats, Integers, ScoreTable
-from plant_cli.evaluation.foreign import Numbering, read_foreign
+from plant_cli.evaluation.foreign import Numbering, misread, read_foreign
 from plant_cli.evaluation.gold import Gold
 from plant_cli.scoring.predictions import INDICES, read_indexed
 
@@ -54,9 +54,14 @@ def read_predictions(path: Path, gold: Gold, reporter: Reporter | None = None, n
     """
     require_recorded(path.parent, path.name)
     indexed = read_indexed(path, gold.label_hash)
-    frame = _read_any(path, gold, reporter, numbering) if indexed is None else indexed.rename({INDICES: "labels"})
+    foreign = None if indexed is not None else read_foreign(path, gold, numbering)
+    if foreign is not None and reporter is not None:
+        numbers = f"; numbers of labels by a list of {len(numbering.labels)}" if numbering.labels else ""
+        reporter.note(f"{path} is read as {foreign.form}: {len(foreign.frame)} documents{numbers}")
+    frame = indexed.rename({INDICES: "labels"}) if indexed is not None else foreign.frame if foreign is not None else _read_frame(path)
     _check_documents(frame["doc_id"], gold, path)
-    pairs = _number_documents(_list_pairs(frame, path), gold)
+    documents = pl.DataFrame({"doc_id": gold.doc_ids}, schema={"doc_id": pl.String}).with_row_index("row").cast({"row": pl.Int64})
+    pairs = _list_pairs(frame, path).join(documents, on="doc_id", maintain_order="left")
     if indexed is None:
         pairs = _number_labels(pairs, gold, path)
         _judge_unknown(pairs, gold, path, reporter)
@@ -64,16 +69,6 @@ def read_predictions(path: Path, gold: Gold, reporter: Reporter | None = None, n
     columns = pairs["label"].cast(pl.Int64).fill_null(-1).to_numpy()
     top, scores = _rank(pairs["row"].to_numpy(), columns, pairs["score"].to_numpy(), len(gold.doc_ids))
     return Predictions(top=top, scores=scores, unknown=int((columns == -1).sum()))
-
-
-def _read_any(path: Path, gold: Gold, reporter: Reporter | None, numbering: Numbering) -> pl.DataFrame:
-    foreign = read_foreign(path, gold, numbering)
-    if foreign is None:
-        return _read_frame(path)
-    if reporter is not None:
-        numbers = f"; numbers of labels by a list of {len(numbering.labels)}" if numbering.labels else ""
-        reporter.note(f"{path} is read as {foreign.form}: {len(foreign.frame)} documents{numbers}")
-    return foreign.frame
 
 
 def _remove_pairs(pairs: pl.DataFrame, gold: Gold, numbering: Numbering, path: Path) -> pl.DataFrame:
@@ -91,7 +86,9 @@ def _remove_pairs(pairs: pl.DataFrame, gold: Gold, numbering: Numbering, path: P
 def _rank(rows: Integers, columns: Integers, scores: Floats, documents: int) -> tuple[Integers, Floats]:
     """Predicted pairs [n] as `Predictions.top` and `.scores` [N, K]; ties of score by column, unknown labels (−1) last."""
     last = np.where(columns == -1, np.iinfo(np.int64).max, columns)
-    if not _in_order(rows, scores, last):  # our own predictions nearly always are
+    falling = (scores[1:] < scores[:-1]) | ((scores[1:] == scores[:-1]) & (last[1:] >= last[:-1]))
+    in_order = (rows[1:] > rows[:-1]) | ((rows[1:] == rows[:-1]) & falling)
+    if not in_order.all():  # our own predictions nearly always are
         order = np.lexsort((last, -scores, rows))
         rows, columns, scores = rows[order], columns[order], scores[order]
     ranks = np.arange(rows.size) - np.searchsorted(rows, rows)
@@ -99,13 +96,6 @@ def _rank(rows: Integers, columns: Integers, scores: Floats, documents: int) -> 
     top, ranked = np.full(shape, -1, dtype=np.int64), np.full(shape, -np.inf)
     top[rows, ranks], ranked[rows, ranks] = columns, scores
     return top, ranked
-
-
-def _in_order(rows: Integers, scores: Floats, columns: Integers) -> bool:
-    """Whether pairs [n] stand by row, then falling score, then column."""
-    same_row, tie = rows[1:] == rows[:-1], scores[1:] == scores[:-1]
-    after = (scores[1:] < scores[:-1]) | (tie & (columns[1:] >= columns[:-1]))
-    return bool(((rows[1:] > rows[:-1]) | (same_row & after)).all())
 
 
 def build_input(
@@ -230,18 +220,16 @@ def _list_pairs(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
     labels, scores = pl.col("labels").list.len().fill_null(0), pl.col("scores").list.len().fill_null(0)
     uneven = frame.filter(labels != scores)
     if len(uneven):
-        raise _fault("labels and scores differ in number", uneven["doc_id"][0], path, "one score for each label")
+        raise misread("labels and scores differ in number", f"{path}, document {uneven['doc_id'][0]}", "one score for each label")
     pairs = frame.filter(labels > 0).explode("labels", "scores").rename({"labels": "label", "scores": "score"})
     bad = pairs.filter(~pl.col("score").is_finite().fill_null(False) | pl.col("label").is_null())
     if len(bad):
-        raise _fault(f"the score of label {bad['label'][0]} is not a number", bad["doc_id"][0], path, "a finite number for each label")
+        raise misread(
+            f"the score of label {bad['label'][0]} is not a number",
+            f"{path}, document {bad['doc_id'][0]}",
+            "a finite number for each label",
+        )
     return pairs
-
-
-def _number_documents(pairs: pl.DataFrame, gold: Gold) -> pl.DataFrame:
-    """Pairs with the row of their document in gold."""
-    documents = pl.DataFrame({"doc_id": gold.doc_ids}, schema={"doc_id": pl.String}).with_row_index("row")
-    return pairs.join(documents.cast({"row": pl.Int64}), on="doc_id", maintain_order="left")
 
 
 def _number_labels(pairs: pl.DataFrame, gold: Gold, path: Path) -> pl.DataFrame:
@@ -250,7 +238,11 @@ def _number_labels(pairs: pl.DataFrame, gold: Gold, path: Path) -> pl.DataFrame:
     labels = pl.DataFrame({"name": gold.labels}, schema={"name": pl.String}).with_row_index("label")
     repeated = named.filter(pl.struct("row", "name").is_duplicated())
     if len(repeated):
-        raise _fault(f"label {repeated['name'][0]} is predicted twice", repeated["doc_id"][0], path, "each label at most once a document")
+        raise misread(
+            f"label {repeated['name'][0]} is predicted twice",
+            f"{path}, document {repeated['doc_id'][0]}",
+            "each label at most once a document",
+        )
     return named.join(labels, on="name", how="left", maintain_order="left")
 
 
@@ -272,7 +264,3 @@ def _judge_unknown(pairs: pl.DataFrame, gold: Gold, path: Path, reporter: Report
     if reporter is not None:
         many = f"{len(unknown):,} of {len(pairs):,} predicted labels are unknown to the corpus: each keeps its rank and counts as wrong"
         reporter.warn(f"{many} ({path}: {shown}; {near})")
-
-
-def _fault(what: str, document: str, path: Path, expected: str) -> DataError:
-    return DataError(what, where=f"{path}, document {document}", expected=expected, todo="look at how this file was written")

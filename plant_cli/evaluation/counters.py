@@ -144,6 +144,16 @@ def average_present_f1(sums: Floats, counted: Booleans | bool = True) -> Floats:
     return _divide_or_nan((score_f1(tp, assigned, gold) * present).sum(axis=1), present.sum(axis=1))
 
 
+def not_a_number(document: int, documents: int, each: str) -> DataError:
+    """For a score that is NaN."""
+    return DataError(
+        "a score is not a number",
+        where=f"document {document} (counted from 0) of {documents}",
+        expected=f"a finite score for every {each}",
+        todo="look for NaN in the training loss (history.jsonl); `--precision fp32` and a lower rate are the usual remedies",
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScoreTable:
     """Every score as an array or a memory-mapped file (`plant_cli.api.AllScores`)."""
@@ -161,12 +171,7 @@ class ScoreTable:
         """See `AllScores.read`; a score that is not a number is a `DataError`."""
         block: npt.NDArray[np.float32] = self.values[self.rows[documents], labels]
         if np.isnan(block).any():
-            raise DataError(
-                "a score is not a number",
-                where=f"document {self.rows[documents][np.isnan(block).any(axis=1)][0]} (counted from 0) of {len(self.values)}",
-                expected="a finite score for every label",
-                todo="look for NaN in the training loss (history.jsonl); `--precision fp32` and a lower rate are the usual remedies",
-            )
+            raise not_a_number(int(self.rows[documents][np.isnan(block).any(axis=1)][0]), len(self.values), "label")
         return block
 
 
@@ -224,18 +229,15 @@ def compute_families(families: Families, data: MetricInput, wanted: Sequence[str
             ) from error
         for value in computed:
             if not value.name or value.name in values:
-                raise _misnamed(value.name, spec.name, owners.get(value.name))
+                other = owners.get(value.name, spec.name)
+                raise PluginError(
+                    f"two metrics are named '{value.name}'" if value.name else "a metric has no name",
+                    where=f"metric '{spec.name}'" if other == spec.name else f"metrics '{other}' and '{spec.name}'",
+                    expected="a name of its own for each value",
+                    todo=f"`plant plugins show {spec.name}` says whose it is; PLANT_PLUGINS=-NAME leaves it out",
+                )
             values[value.name], owners[value.name] = value, spec.name
     return list(values.values())
-
-
-def _misnamed(name: str, family: str, other: str | None) -> PluginError:
-    return PluginError(
-        f"two metrics are named '{name}'" if name else "a metric has no name",
-        where=f"metric '{family}'" if other in (None, family) else f"metrics '{other}' and '{family}'",
-        expected="a name of its own for each value",
-        todo=f"`plant plugins show {family}` says whose it is; PLANT_PLUGINS=-NAME leaves it out",
-    )
 
 
 def find_missing(families: Families, data: MetricInput, remedy: str) -> dict[str, Missing]:
@@ -252,10 +254,10 @@ def choose(values: Sequence[AnyMetric], wanted: Sequence[str], missing: Mapping[
     """
     known = {value.name: value for value in values}
     for name in wanted:
+        if name in missing and name not in known:
+            why = missing[name]
+            raise UsageError(f"{name} is not available", where=f"metric {name}: {why.reason}", expected="every score", todo=why.remedy)
         if name not in known:
-            if name in missing:
-                why = missing[name]
-                raise UsageError(f"{name} is not available", where=f"metric {name}: {why.reason}", expected="every score", todo=why.remedy)
             raise UsageError(
                 f"there is no metric named '{name}'",
                 where=f"metric {name}",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import polars as pl
 
 from plant_cli.api.errors import DataError
 from plant_cli.data.lines import BadRows, open_bytes, read_lines
-from plant_cli.data.tables import collect, scan_table
+from plant_cli.data.tables import collect, load_sparse, scan_table
 from plant_cli.evaluation.gold import Gold
 
 Pairs = Iterable[tuple[str, str, float]]  # document, label, score
@@ -24,8 +24,6 @@ KNOWN = "a table with doc_id, labels and scores; Annif's JSON lines; XMLReposito
 _HEADER = re.compile(r"\s*\d+\s+\d+\s*")
 _SCORED = re.compile(r"\S+:[-+]?((\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|nan|inf)")
 _NUMBER = re.compile(r"\d+")
-
-
 LONGEST_NUMBER = 18  # digits: no document and no label has a larger one
 
 
@@ -57,6 +55,11 @@ class Foreign:
 
     form: str
     frame: pl.DataFrame
+
+
+def misread(what: str, where: str, expected: str) -> DataError:
+    """For predictions that are not what their format promises."""
+    return DataError(what, where=where, expected=expected, todo="look at how this file was written")
 
 
 def read_numbering(labels: str | None, removed: str | None) -> Numbering:
@@ -97,12 +100,12 @@ def read_foreign(path: Path, gold: Gold, numbering: Numbering) -> Foreign | None
     if first.lstrip().startswith("{"):
         return Foreign(form="Annif's JSON lines", frame=_read_annif(path, gold)) if '"results"' in first else None
     if _HEADER.fullmatch(first):
-        return Foreign(form="XMLRepository sparse text", frame=_read_sparse(path, gold, numbering))
+        return Foreign(form="XMLRepository sparse text", frame=_read_scored(path, gold, numbering, header=True))
     words = first.split()
     if len(words) == 6 and words[1] == "Q0":
         return Foreign(form="a TREC run", frame=_read_trec(path, gold))
     if words and all(_SCORED.fullmatch(word) for word in words):
-        return Foreign(form="text of label:score", frame=_read_scored(path, gold, numbering))
+        return Foreign(form="text of label:score", frame=_read_scored(path, gold, numbering, header=False))
     return _read_long(path) if {"label", "score"} <= set(re.split(r"[,;\t]", first.strip().strip("\ufeff").replace('"', ""))) else None
 
 
@@ -138,8 +141,6 @@ def _require_rows(found: int, gold: Gold, path: Path) -> None:
 
 
 def _read_matrix(path: Path, gold: Gold, numbering: Numbering) -> pl.DataFrame:
-    from plant_cli.data.tables import load_sparse
-
     try:
         matrix = load_sparse(path).tocoo()
     except ValueError as error:
@@ -151,30 +152,23 @@ def _read_matrix(path: Path, gold: Gold, numbering: Numbering) -> pl.DataFrame:
     return _gather(((gold.doc_ids[row], numbering.name(column, str(path)), float(score)) for row, column, score in triples), gold.doc_ids)
 
 
-def _read_sparse(path: Path, gold: Gold, numbering: Numbering) -> pl.DataFrame:
-    rows = _read_lines(path)[1:]
+def _read_scored(path: Path, gold: Gold, numbering: Numbering, *, header: bool) -> pl.DataFrame:
+    """Lines of `label:score`, one for each document; below the header of XMLRepository all labels are numbers."""
+    rows = _read_lines(path)[header:]
     _require_rows(len(rows), gold, path)
-    return _gather(_split_rows(rows, gold, path, 2, lambda label, where: numbering.name(int(label), where)), gold.doc_ids)
 
-
-def _read_scored(path: Path, gold: Gold, numbering: Numbering) -> pl.DataFrame:
-    def name(label: str, where: str) -> str:
-        return numbering.name(int(label), where) if numbering.labels and label.isdecimal() else label
-
-    rows = _read_lines(path)
-    _require_rows(len(rows), gold, path)
-    return _gather(_split_rows(rows, gold, path, 1, name), gold.doc_ids)
-
-
-def _split_rows(rows: Sequence[str], gold: Gold, path: Path, first: int, name: Callable[[str, str], str]) -> Pairs:
-    for number, (document, row) in enumerate(zip(gold.doc_ids, rows, strict=True), start=first):
-        for word in row.split():
-            label, _, score = word.rpartition(":")
+    def split() -> Pairs:
+        for number, (document, row) in enumerate(zip(gold.doc_ids, rows, strict=True), start=1 + header):
             where = f"{path}, line {number}"
-            try:
-                yield document, name(label, where), float(score)
-            except ValueError as error:
-                raise _bad(f"this is no label and score: {word[:60]}", where, "label:score, separated by blanks") from error
+            for word in row.split():
+                label, _, score = word.rpartition(":")
+                try:
+                    numbered = header or (numbering.labels and label.isdecimal())
+                    yield document, numbering.name(int(label), where) if numbered else label, float(score)
+                except ValueError as error:
+                    raise misread(f"this is no label and score: {word[:60]}", where, "label:score, separated by blanks") from error
+
+    return _gather(split(), gold.doc_ids)
 
 
 def _read_trec(path: Path, gold: Gold) -> pl.DataFrame:
@@ -187,7 +181,7 @@ def _read_trec(path: Path, gold: Gold) -> pl.DataFrame:
                 document, _, label, _, score, _ = words
                 yield document, label, float(score)
             except ValueError as error:
-                raise _bad(
+                raise misread(
                     f"this is no line of a TREC run: {line[:60]}", f"{path}, line {number}", "topic Q0 label rank score run"
                 ) from error
 
@@ -207,14 +201,14 @@ def _read_annif(path: Path, gold: Gold) -> pl.DataFrame:
                 entry = json.loads(line)
                 document = gold.doc_ids[number - 1] if numbered else str(entry["document_id"])
                 if document in documents:
-                    raise _bad(f"the document '{document}' is predicted more than once", f"{path}, line {number}", "one line for each")
+                    raise misread(f"the document '{document}' is predicted more than once", f"{path}, line {number}", "one line for each")
                 documents[document] = None
                 for one in entry["results"]:
                     names = [str(one[key]) for key in ("uri", "notation", "label") if one.get(key)]
                     yield document, next((name for name in names if name in known), names[0]), float(one["score"])
             except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
                 expected = '{"document_id": …, "results": [{"uri": …, "score": …}]}'
-                raise _bad(f"this is no line of Annif's output: {line[:60]}", f"{path}, line {number}", expected) from error
+                raise misread(f"this is no line of Annif's output: {line[:60]}", f"{path}, line {number}", expected) from error
 
     documents: dict[str, None] = {}
     pairs = list(split())
@@ -228,17 +222,13 @@ def _read_long(path: Path) -> Foreign | None:
     try:
         typed = frame.select(pl.col("doc_id").cast(pl.String), pl.col("label").cast(pl.String), pl.col("score").cast(pl.Float64))
     except pl.exceptions.PolarsError as error:
-        raise _bad("a score is no number, or a label no text", str(path), "columns doc_id, label and score") from error
+        raise misread("a score is no number, or a label no text", str(path), "columns doc_id, label and score") from error
     halves = typed.with_row_index("row", offset=1).filter(pl.col("label").is_null() != pl.col("score").is_null())
     if halves.height:
         number, document, label, _ = halves.row(0)
         what, lacks = (f"the label '{label}'", "score") if label is not None else ("a score", "label")
-        raise _bad(
+        raise misread(
             f"{what} of document '{document}' has no {lacks}", f"{path}, row {number}", "a label and its score in each row, or neither"
         )
     rows = typed.group_by("doc_id", maintain_order=True).agg(labels=pl.col("label").drop_nulls(), scores=pl.col("score").drop_nulls())
     return Foreign(form="a table with a pair in each row", frame=rows)
-
-
-def _bad(what: str, where: str, expected: str) -> DataError:
-    return DataError(what, where=where, expected=expected, todo="look at how this file was written")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import numpy as np
@@ -42,11 +43,6 @@ class Gold:
     """Row and column of each pair that the corpus says to leave out of predictions [P, 2]."""
 
     @property
-    def trained(self) -> int:
-        """How many labels have training documents."""
-        return int((self.train_counts > 0).sum())
-
-    @property
     def sizes(self) -> Integers:
         """Gold labels per document [N]."""
         sizes: Integers = np.diff(self.matrix.indptr).astype(np.int64)
@@ -58,7 +54,7 @@ def describe_gold(gold: Gold, convention: Convention) -> str:
     without = int((gold.sizes == 0).sum())
     documents = len(gold.doc_ids) - (0 if convention.keeps_empty else without)
     every = convention.settings.get("label_set") == "all"
-    labels = len(gold.labels) if every else gold.trained
+    labels = len(gold.labels) if every else int((gold.train_counts > 0).sum())
     said = "counted, too" if convention.keeps_empty else "left out"
     return f"{documents} documents of {gold.split}, {without} without gold {said}; {labels} labels counted; convention {convention.name}"
 
@@ -73,6 +69,9 @@ def read_gold(corpus: Corpus, split: SplitName) -> Gold:
     part = corpus.gold_labels(split)
     matrix = join_gold(part)
     labels = [*corpus.labels.ids, *part.unseen_labels]
+    columns = {label: column for column, label in enumerate(labels)} if part.excluded else {}
+    pairs = zip(part.excluded.rows.tolist(), part.excluded.labels, strict=True) if part.excluded else ()
+    excluded = [(row, columns[name]) for row, name in pairs if name in columns]  # no other label can be predicted
     return Gold(
         split=split,
         doc_ids=part.doc_ids,
@@ -84,17 +83,8 @@ def read_gold(corpus: Corpus, split: SplitName) -> Gold:
         indexed=len(corpus.labels.ids),
         label_hash=corpus.labels.hash,
         hash=_hash_gold(part.doc_ids, matrix, labels),
-        excluded=_place_excluded(part, labels),
+        excluded=np.array(excluded, dtype=np.int64).reshape(-1, 2),
     )
-
-
-def _place_excluded(split: Split, labels: Sequence[str]) -> Integers:
-    """Row and column of each pair to leave out; a label that neither train nor the split has cannot be predicted."""
-    if split.excluded is None:
-        return np.empty((0, 2), dtype=np.int64)
-    columns = {label: column for column, label in enumerate(labels)}
-    found = [(row, columns[name]) for row, name in zip(split.excluded.rows.tolist(), split.excluded.labels, strict=True) if name in columns]
-    return np.array(found, dtype=np.int64).reshape(-1, 2)
 
 
 def join_gold(split: Split) -> csr_array:
@@ -166,23 +156,46 @@ def find_hierarchy(table: str | None, known: LabelIndex, labels: Sequence[str], 
 
 
 def build_hierarchy(parents: Mapping[str, Sequence[str]], labels: Sequence[str], where: str) -> Hierarchy:
-    """The hierarchy of labels whose parents are known.
+    """The hierarchy of labels [L + U] whose parents are known, and the parents of these; labels without parents stand at the top.
+
+    A depth is 1 without parents, else one more than the least of the parents' depths. `where` says whose parents these are, for messages.
 
     Raises:
         DataError: a label that stands above itself.
     """
-    above = {label: _climb(label, parents, where) for label in labels}
-    nodes = sorted({node for found in above.values() for node in found})
+    above = {label: _climb(label, parents) for label in labels}
+    nodes = sorted({node for line in above.values() for node in line})
+    try:
+        downwards = list(TopologicalSorter({node: parents.get(node, ()) for node in nodes}).static_order())
+    except CycleError as error:
+        circle = error.args[1]
+        raise DataError(
+            f"the label '{circle[0]}' stands above itself",
+            where=f"{where}: {', '.join(circle[:6])}",
+            expected="parents that lead upwards and end",
+            todo="remove one of these pairs from the table",
+        ) from error
+    depths: dict[str, int] = {}
+    for node in downwards:
+        depths[node] = 1 + min((depths[parent] for parent in parents.get(node, ())), default=0)
     numbers = {node: number for number, node in enumerate(nodes)}
     rows = np.repeat(np.arange(len(labels)), [len(above[label]) for label in labels])
     columns = np.array([numbers[node] for label in labels for node in above[label]], dtype=np.int64)
-    ones = np.ones(rows.size, dtype=np.int64)
-    depths = _measure_depths(nodes, parents, where)
     return Hierarchy(
         nodes=nodes,
-        above=csr_array((ones, (rows, columns)), shape=(len(labels), len(nodes))),
+        above=csr_array((np.ones(rows.size, dtype=np.int64), (rows, columns)), shape=(len(labels), len(nodes))),
         depths=np.array([depths[node] for node in nodes], dtype=np.int64),
     )
+
+
+def _climb(label: str, parents: Mapping[str, Sequence[str]]) -> dict[str, None]:
+    """The label and everything above it, each once, nearest first."""
+    reached, waiting = dict.fromkeys([label]), deque([label])
+    while waiting:
+        higher = [parent for parent in parents.get(waiting.popleft(), ()) if parent not in reached]
+        reached |= dict.fromkeys(higher)
+        waiting.extend(higher)
+    return reached
 
 
 def _read_parents(path: Path) -> dict[str, list[str]]:
@@ -204,43 +217,3 @@ def _read_parents(path: Path) -> dict[str, list[str]]:
     pairs = pairs.filter(pl.col("label").is_not_null() & (pl.col("parent").fill_null("") != "")).unique(maintain_order=True)
     grouped = pairs.group_by("label", maintain_order=True).agg("parent")
     return dict(zip(grouped["label"].to_list(), grouped["parent"].to_list(), strict=True))
-
-
-def _climb(label: str, parents: Mapping[str, Sequence[str]], where: str) -> list[str]:
-    """The label and everything above it, each once, nearest first."""
-    found, waiting = dict.fromkeys([label]), deque([label])
-    while waiting:
-        for parent in parents.get(waiting.popleft(), ()):
-            if parent == label:
-                raise _circle(label, list(found), where)
-            if parent not in found:
-                found[parent] = None
-                waiting.append(parent)
-    return list(found)
-
-
-def _measure_depths(nodes: Sequence[str], parents: Mapping[str, Sequence[str]], where: str) -> dict[str, int]:
-    """From the top down: 1 without parents, else one more than the least of the parents' depths."""
-    children: dict[str, list[str]] = {}
-    for node in nodes:
-        for parent in parents.get(node, ()):
-            children.setdefault(parent, []).append(node)
-    depths = {node: 1 for node in nodes if not parents.get(node)}
-    level, depth = list(depths), 1
-    while level:
-        depth += 1
-        level = list(dict.fromkeys(child for node in level for child in children.get(node, ()) if child not in depths))
-        depths |= dict.fromkeys(level, depth)
-    hanging = [node for node in nodes if node not in depths]
-    if hanging:
-        raise _circle(hanging[0], hanging, where)
-    return depths
-
-
-def _circle(label: str, chain: Sequence[str], place: str) -> DataError:
-    return DataError(
-        f"the label '{label}' stands above itself",
-        where=f"{place}: {', '.join(chain[:6])}",
-        expected="parents that lead upwards and end",
-        todo="remove one of these pairs from the table",
-    )

@@ -21,7 +21,17 @@ from plant_cli.data.labels import LABEL_RANGES
 from plant_cli.evaluation.aligned import Predictions
 from plant_cli.evaluation.bootstrap import count_documents, interval, resample
 from plant_cli.evaluation.conventions import CONVENTIONS, ConventionName
-from plant_cli.evaluation.counters import ROUNDING, Booleans, Floats, Integers, compute_value, divide, find_hits, ratio_of_sums
+from plant_cli.evaluation.counters import (
+    ROUNDING,
+    Booleans,
+    Floats,
+    Integers,
+    compute_value,
+    divide,
+    find_hits,
+    not_a_number,
+    ratio_of_sums,
+)
 from plant_cli.evaluation.gold import Gold, describe_gold
 from plant_cli.evaluation.measures import none_if_undefined
 from plant_cli.evaluation.targets import Measure, Target, Targets, parse_targets
@@ -77,12 +87,7 @@ def find_cuts(top: Integers, scores: Floats, gold: csr_array, labels: int, group
     real = (top >= 0) | ~np.isneginf(scores)
     if np.isnan(scores[real]).any():
         row = int(np.flatnonzero((np.isnan(scores) & real).any(axis=1))[0])
-        raise DataError(
-            "a score is not a number",
-            where=f"document {row} (counted from 0) of {len(top)}",
-            expected="a finite score for every prediction",
-            todo="look for NaN in the training loss (history.jsonl); `--precision fp32` and a lower rate are the usual remedies",
-        )
+        raise not_a_number(row, len(top), "prediction")
     if groups is not None:
         real &= (top >= 0) & (top < labels)
     columns, values, hits = top[real], scores[real], find_hits(top, gold)[real]
