@@ -1,5 +1,6 @@
 # What `plant_cli.kit` offers, by the module it comes from; `kit.py` reads this file.
 from plant_cli.data.blocks import cut_by_size as cut_by_size
+from plant_cli.data.documents import fractional_labels as fractional_labels
 from plant_cli.data.files import (
     hash_file as hash_file,
 )

@@ -29,6 +29,12 @@ EVIDENCE = {"doc_id": pl.String(), "label": pl.String(), "start": pl.Int64(), "e
 GOLD = {"split": pl.String(), "doc_id": pl.String(), "labels": pl.List(pl.UInt32()), "unseen": pl.List(pl.String())}
 EXCLUDED = {"doc_id": pl.String(), "label": pl.String()}
 PARENTS = {"label": pl.String(), "parent": pl.String()}
+TABLES = {  # files that a corpus may have beside its label index: what they hold, and their columns
+    GOLD_FILE: ("the gold labels", GOLD),
+    EVIDENCE_FILE: ("the gold evidence", EVIDENCE),
+    EXCLUDED_FILE: ("the pairs to leave out of predictions", EXCLUDED),
+    PARENTS_FILE: ("the parents of further labels", PARENTS),
+}
 NEW_RUN = "start a new run: --run NEW"
 
 
@@ -41,13 +47,6 @@ class SplitRecord(BaseModel):
     ids_hash: str
     texts_hash: str
     labels_hash: str
-
-    @classmethod
-    def of(cls, frame: pl.DataFrame) -> SplitRecord:
-        """The fingerprint of a tidy frame."""
-        fingerprint = Fingerprint()
-        fingerprint.add(frame)
-        return fingerprint.record()
 
     def differences(self, other: SplitRecord) -> list[str]:
         """Which of documents, ids, texts and labels differ."""
@@ -133,29 +132,17 @@ class CorpusRecord(BaseModel):
         data_hash = content.pop("data_hash", None) if isinstance(content, dict) else None
         try:
             record = cls.model_validate(content)
+            if record.data_hash == data_hash:
+                return record
+            why = "its data_hash is not that of its content"
         except ValidationError as error:
             first = error.errors()[0]
-            raise _changed(path, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-        if record.data_hash != data_hash:
-            raise _changed(path, "its data_hash is not that of its content")
-        return record
+            why = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise damaged_file("the record of the run's corpus", why, path, expected="the file as `plant` wrote it", todo=NEW_RUN)
 
 
-def write_tables(
-    folder: Path,
-    labels: pl.DataFrame,
-    evidence: pl.DataFrame | None,
-    statistics: Mapping[str, Any],
-    excluded: pl.DataFrame | None = None,
-    parents: pl.DataFrame | None = None,
-    gold: pl.DataFrame | None = None,
-) -> dict[str, str]:
-    """Write labels.parquet, statistics.json and, where there are any, gold.parquet, evidence.parquet, excluded.parquet and parents.parquet.
-
-    Returns:
-        SHA-256 of each file, for `CorpusRecord.outputs`.
-    """
-    tables = {LABELS_FILE: labels, GOLD_FILE: gold, EVIDENCE_FILE: evidence, EXCLUDED_FILE: excluded, PARENTS_FILE: parents}
+def write_tables(folder: Path, tables: Mapping[str, pl.DataFrame | None], statistics: Mapping[str, Any]) -> dict[str, str]:
+    """Write the tables that there are, by file name, and statistics.json; SHA-256 of each file, for `CorpusRecord.outputs`."""
     written = {name: table for name, table in tables.items() if table is not None}
     for name, table in written.items():
         with replacing(folder / name) as temporary:
@@ -177,48 +164,24 @@ def read_labels(folder: Path) -> pl.DataFrame:
 
     Columns are `LABELS`, `description` and `LABEL_LISTS`; what the file lacks of the latter is null and empty.
     """
-    table = _read_table(folder / LABELS_FILE, "the label index", LABELS, (*LABELS, "description", *LABEL_LISTS))
+    table = _read_columns(folder / LABELS_FILE, "the label index", LABELS, (*LABELS, "description", *LABEL_LISTS))
     if "description" not in table.columns:
         table = table.with_columns(description=pl.lit(None, dtype=pl.String))
     empty = pl.lit([], dtype=pl.List(pl.String))
     return table.with_columns((pl.col(name).fill_null(empty) if name in table.columns else empty.alias(name)) for name in LABEL_LISTS)
 
 
-def read_gold_labels(folder: Path, split: SplitName) -> pl.DataFrame:
-    """One row for each document of a split in its order, with the columns `GOLD`; `ArtefactError` if they cannot be read."""
-    return _read_table(folder / GOLD_FILE, "the gold labels", tuple(GOLD)).filter(pl.col("split") == split)
+def read_table(folder: Path, name: str) -> pl.DataFrame | None:
+    """One of `TABLES`; None if the corpus has none; `ArtefactError` if it cannot be read."""
+    what, columns = TABLES[name]
+    return _read_columns(folder / name, what, tuple(columns)) if (folder / name).exists() else None
 
 
-def read_evidence(folder: Path) -> pl.DataFrame | None:
-    """Spans of gold evidence with the columns `EVIDENCE`; None if there are none; `ArtefactError` if they cannot be read."""
-    path = folder / EVIDENCE_FILE
-    return _read_table(path, "the gold evidence", tuple(EVIDENCE)) if path.exists() else None
-
-
-def read_excluded(folder: Path) -> pl.DataFrame | None:
-    """Pairs that predictions are not judged by, with the columns `EXCLUDED`; None if there are none; `ArtefactError` as `read_evidence`."""
-    path = folder / EXCLUDED_FILE
-    return _read_table(path, "the pairs to leave out of predictions", tuple(EXCLUDED)) if path.exists() else None
-
-
-def read_parents(folder: Path) -> pl.DataFrame | None:
-    """Pairs with the columns `PARENTS` of labels that are not in the label index; None if there are none (as in runs of earlier versions);
-    `ArtefactError` as `read_evidence`.
-    """
-    path = folder / PARENTS_FILE
-    return _read_table(path, "the parents of further labels", tuple(PARENTS)) if path.exists() else None
-
-
-def _read_table(path: Path, what: str, columns: Sequence[str], wanted: Sequence[str] = ()) -> pl.DataFrame:
+def _read_columns(path: Path, what: str, columns: Sequence[str], wanted: Sequence[str] = ()) -> pl.DataFrame:
     try:
         with panics_as_errors():
             table = pl.read_parquet(path, glob=False)
         return table.select(*columns, *(name for name in table.columns if name in wanted and name not in columns))
     except (OSError, PolarsError) as error:
-        raise ArtefactError(
-            f"{what} cannot be read", where=str(path), expected=f"columns {', '.join(columns)}", todo=f"restore the file, or {NEW_RUN}"
-        ) from error
-
-
-def _changed(path: Path, why: str) -> ArtefactError:
-    return damaged_file("the record of the run's corpus", why, path, expected="the file as `plant` wrote it", todo=NEW_RUN)
+        expected, todo = f"columns {', '.join(columns)}", f"restore the file, or {NEW_RUN}"
+        raise ArtefactError(f"{what} cannot be read", where=str(path), expected=expected, todo=todo) from error

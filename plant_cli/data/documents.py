@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TypeVar, overload
 
 import polars as pl
@@ -99,7 +99,9 @@ def tidy_dataset(dataset: Dataset) -> Dataset:
 
 def _conform(source: Table, where: str) -> Table:
     schema = source.collect_schema()
-    _refuse_missing(schema.names(), where)
+    for name in COLUMNS:
+        if name not in schema:
+            raise missing_column(name, schema.names(), where=where, todo=f"the dataset must yield the columns {', '.join(COLUMNS)}")
     if schema["text"] not in (pl.String, pl.Null):
         raise DataError(
             f"the text is of type {schema['text']}, not a string",
@@ -112,23 +114,12 @@ def _conform(source: Table, where: str) -> Table:
     )
 
 
-def _refuse_missing(columns: list[str], where: str) -> None:
-    for name in COLUMNS:
-        if name not in columns:
-            raise missing_column(name, columns, where=where, todo=f"the dataset must yield the columns {', '.join(COLUMNS)}")
-
-
 def _as_label_lists(kind: pl.DataType, where: str) -> pl.Expr:
     """The column `labels`, of a type, as lists of strings."""
     inner = kind.inner if isinstance(kind, pl.List) else kind
-    scalar = inner in (pl.String, pl.Null, pl.Categorical) or (isinstance(inner, pl.DataType) and inner.is_integer())
     if isinstance(inner, pl.DataType) and (inner.is_float() or inner.is_decimal()):
-        raise DataError(
-            f"the labels are of type {kind}, numbers with a fraction and not lists of strings",
-            where=f"{where}, column labels",
-            expected='strings such as "004.60": as numbers, 004.60 and 4.6 are the same',
-            todo="write these labels as strings where the file is made; if they are no labels, name another column with --labels-column",
-        )
+        raise fractional_labels(str(kind), f"{where}, column labels", "numbers with a fraction and not lists of strings")
+    scalar = inner in (pl.String, pl.Null, pl.Categorical) or (isinstance(inner, pl.DataType) and inner.is_integer())
     if kind != pl.Null and not (isinstance(kind, pl.List) and scalar):
         raise DataError(
             f"the labels are of type {kind}, not lists of strings",
@@ -138,6 +129,16 @@ def _as_label_lists(kind: pl.DataType, where: str) -> pl.Expr:
         )
     empty = pl.lit(pl.Series([[]], dtype=pl.List(pl.String)))
     return pl.col("labels").cast(pl.List(pl.String)).fill_null(empty).list.drop_nulls()
+
+
+def fractional_labels(kind: str, where: str, what: str) -> DataError:
+    """The error for labels that are numbers with a fraction."""
+    return DataError(
+        f"the labels are of type {kind}, {what}",
+        where=where,
+        expected='strings such as "004.60": as numbers, 004.60 and 4.6 are the same',
+        todo="write these labels as strings where the file is made; if they are no labels, name another column with --labels-column",
+    )
 
 
 def tidy(frame: Table) -> Table:
@@ -154,19 +155,20 @@ def explode_labels(frame: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class SplitTexts(Sequence[str]):
-    """See the module."""
+    """The texts of a split without those of some documents, read batch by batch each time."""
 
-    dataset: Dataset  # whose texts
-    split: SplitName  # of which split
-    documents: int  # how many there are
+    dataset: Dataset
+    split: SplitName
+    documents: int  # how many texts there are
     left_out: Set[str] = frozenset()  # ids of documents that do not count
 
     def __len__(self) -> int:
         return self.documents
 
     def __iter__(self) -> Iterator[str]:
-        for batch in self._batches():
-            yield from batch
+        kept = ~pl.col("doc_id").is_in(list(self.left_out))
+        for batch in read_batches(self.dataset, self.split):
+            yield from (batch.filter(kept) if self.left_out else batch)["text"]
 
     @overload
     def __getitem__(self, row: int) -> str: ...
@@ -177,20 +179,9 @@ class SplitTexts(Sequence[str]):
 
     def take(self, rows: Sequence[int]) -> list[str]:
         """The texts of some rows, in the order asked for, from one reading."""
-        wanted, place, start = sorted(set(rows)), 0, 0
-        found: dict[int, str] = {}
-        for batch in self._batches():
-            last = bisect_left(wanted, start + batch.len(), place)
-            found |= {row: batch[row - start] for row in wanted[place:last]}
-            place, start = last, start + batch.len()
-            if place == len(wanted):
-                break
-        return [found[row] for row in rows]
-
-    def _batches(self) -> Iterator[pl.Series]:
-        kept = ~pl.col("doc_id").is_in(list(self.left_out))
-        for batch in read_batches(self.dataset, self.split):
-            yield (batch.filter(kept) if self.left_out else batch)["text"]
+        wanted, last = set(rows), max(rows, default=-1)
+        texts = {row: text for row, text in enumerate(islice(self, last + 1)) if row in wanted}
+        return [texts[row] for row in rows]
 
 
 def take_texts(texts: Sequence[str], rows: Sequence[int]) -> list[str]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from scipy.sparse import csr_array
 
@@ -65,26 +64,8 @@ def count_labels(frame: pl.DataFrame) -> pl.DataFrame:
     return explode_labels(frame).group_by("label").agg(count=pl.len()).sort("label")
 
 
-def encode_labels(frame: pl.DataFrame, positions: Mapping[str, int]) -> tuple[csr_array, csr_array, list[str]]:
-    """The gold of a tidy frame as sparse 0/1 matrices.
-
-    Returns:
-        [N, L] over these labels, [N, U] over the labels that are not among them, and these, sorted.
-    """
-    pairs = explode_labels(frame)
-    labels, rows = pairs["label"].to_list(), pairs["row"].to_numpy()
-    unseen = sorted({label for label in labels if label not in positions})
-    others = {label: position for position, label in enumerate(unseen)}
-    known, unknown = ([table.get(label, -1) for label in labels] for table in (positions, others))
-    return _incidence(rows, known, (frame.height, len(positions))), _incidence(rows, unknown, (frame.height, len(unseen))), unseen
-
-
 def tabulate_gold(frames: Mapping[SplitName, pl.DataFrame], labels: pl.Series) -> pl.DataFrame:
-    """The gold labels of every document of every split, without texts.
-
-    Args:
-        frames: the tidy documents of each split.
-        labels: ids of the label index, in its order.
+    """The gold labels of the tidy documents of every split, by the ids of the label index.
 
     Returns:
         A row for each document in its order: `split`, `doc_id`, `labels` (positions in the label index), `unseen` (ids of others).
@@ -101,32 +82,21 @@ def tabulate_gold(frames: Mapping[SplitName, pl.DataFrame], labels: pl.Series) -
 
 
 def encode_gold(gold: pl.DataFrame, labels: int) -> tuple[csr_array, csr_array, list[str]]:
-    """The gold of one split as sparse 0/1 matrices, as `encode_labels` makes them.
+    """The gold of one split (rows of `tabulate_gold`) as sparse 0/1 matrices.
 
-    Args:
-        gold: rows of `tabulate_gold`.
-        labels: how many the label index has, L.
+    Returns:
+        [N, L] over the labels of the index, [N, U] over the labels that are not among them, and these, sorted.
     """
     unseen = gold["unseen"].explode().drop_nulls()
     names = sorted(set(unseen))
     columns = {name: column for column, name in enumerate(names)}
     known = gold["labels"].explode().drop_nulls().to_numpy().astype(np.int64)
     matrices = []
-    for name, found, width in (("labels", known, labels), ("unseen", [columns[name] for name in unseen], len(names))):
+    for name, indices, width in (("labels", known, labels), ("unseen", [columns[name] for name in unseen], len(names))):
         starts = np.concatenate([[0], np.cumsum(gold[name].list.len().to_numpy(), dtype=np.int64)])
-        cells = (np.ones(len(found), dtype=np.int32), np.asarray(found, dtype=np.int64), starts)
+        cells = (np.ones(len(indices), dtype=np.int32), np.asarray(indices, dtype=np.int64), starts)
         matrices.append(csr_array(cells, shape=(gold.height, width)))
     return matrices[0], matrices[1], names
-
-
-def _incidence(rows: npt.NDArray[np.uint32], columns: Sequence[int], shape: tuple[int, int]) -> csr_array:
-    """Ones at some places; those whose column is -1 do not count."""
-    places = np.asarray(columns, dtype=np.int64)
-    kept = places >= 0
-    coordinates = (rows[kept].astype(np.int64), places[kept])
-    found = csr_array((np.ones(int(kept.sum()), dtype=np.int32), coordinates), shape=shape)
-    found.sort_indices()
-    return found
 
 
 def find_further_parents(titles: pl.DataFrame, labels: pl.Series, indexed: pl.Series) -> pl.DataFrame | None:
@@ -212,35 +182,29 @@ class CorpusStatistics:
 
 
 def describe(frames: Frames) -> CorpusStatistics:
-    """Statistics of digests (see `digests`) with tidy labels."""
+    """Statistics of digests (see `documents.digest`) with tidy labels."""
     counts = {name: count_labels(frame) for name, frame in frames.items()}
     train = counts["train"]
     everywhere = pl.concat(counts.values()).select(pl.col("label").unique())
     per_label = everywhere.join(train, on="label", how="left").select(pl.col("count").fill_null(0)).to_series()
-    return CorpusStatistics(
-        splits={name: _describe_split(frame, counts[name], train) for name, frame in frames.items()},
-        labels=everywhere.height,
-        labels_in_train=train.height,
-        bins={name: int(per_label.is_between(least, most).sum()) for name, least, most in LABEL_RANGES},
-    )
-
-
-def _describe_split(frame: pl.DataFrame, counts: pl.DataFrame, train: pl.DataFrame) -> SplitStatistics:
-    labels = frame["labels"].list.len()
-    words = frame["words"]
-    unseen = counts.join(train, on="label", how="anti")
-    return SplitStatistics(
-        documents=frame.height,
-        documents_without_labels=int((labels == 0).sum()),
-        labels=counts.height,
-        assignments=int(labels.sum()),
-        labels_per_document_mean=_number(labels.mean()),
-        labels_per_document_median=_number(labels.median()),
-        words_per_document_median=_number(words.median()),
-        words_per_document_p90=_number(words.quantile(0.9, "linear")),
-        unseen_labels=unseen.height,
-        unseen_assignments=int(unseen["count"].sum()),
-    )
+    splits = {}
+    for name, frame in frames.items():
+        labels, words = frame["labels"].list.len(), frame["words"]
+        unseen = counts[name].join(train, on="label", how="anti")
+        splits[name] = SplitStatistics(
+            documents=frame.height,
+            documents_without_labels=int((labels == 0).sum()),
+            labels=counts[name].height,
+            assignments=int(labels.sum()),
+            labels_per_document_mean=_number(labels.mean()),
+            labels_per_document_median=_number(labels.median()),
+            words_per_document_median=_number(words.median()),
+            words_per_document_p90=_number(words.quantile(0.9, "linear")),
+            unseen_labels=unseen.height,
+            unseen_assignments=int(unseen["count"].sum()),
+        )
+    bins = {name: int(per_label.is_between(least, most).sum()) for name, least, most in LABEL_RANGES}
+    return CorpusStatistics(splits=splits, labels=everywhere.height, labels_in_train=train.height, bins=bins)
 
 
 def _number(value: object) -> float:

@@ -13,7 +13,16 @@ from plant_cli.api.context import Reporter
 from plant_cli.api.corpus import SPLITS, Dataset, SplitName
 from plant_cli.api.options import DataSection
 from plant_cli.data.checks import REQUIRED, Finding, examine, find_unseen_labels
-from plant_cli.data.corpus_files import CorpusRecord, SplitRecord, write_tables
+from plant_cli.data.corpus_files import (
+    EVIDENCE_FILE,
+    EXCLUDED_FILE,
+    GOLD_FILE,
+    LABELS_FILE,
+    PARENTS_FILE,
+    CorpusRecord,
+    SplitRecord,
+    write_tables,
+)
 from plant_cli.data.documents import Frames, SplitTexts, read_fingerprints, tidy
 from plant_cli.data.evidence import read_evidence
 from plant_cli.data.files import hash_strings
@@ -44,7 +53,9 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Repo
     excluded = read_excluded(dataset, source, reporter)
     used = pl.concat(count_labels(frame)["label"] for frame in frames.values())
     parents = find_further_parents(titles, used, labels["label"])
-    outputs = write_tables(folder, labels, evidence, asdict(describe(frames)), excluded, parents, tabulate_gold(frames, labels["label"]))
+    gold = tabulate_gold(frames, labels["label"])
+    tables = {LABELS_FILE: labels, GOLD_FILE: gold, EVIDENCE_FILE: evidence, EXCLUDED_FILE: excluded, PARENTS_FILE: parents}
+    outputs = write_tables(folder, tables, asdict(describe(frames)))
     CorpusRecord(
         source=section.model_dump(mode="json"),
         files=list(dataset.files),

@@ -81,23 +81,14 @@ class Record(BaseModel):
 
 
 class RunHeader(Record):
-    """`run.json`: what the whole run is bound to.
+    """`run.json`: what the whole run is bound to."""
 
-    Args:
-        format: number of the folder's format.
-        created: when, ISO 8601 with the offset from UTC.
-        plant_version: the version that created it.
-        data_hash: of the corpus; None until it was prepared.
-        label_hash: of the ordered label ids; likewise.
-        sources: SHA-256 of each file the corpus was read from, by absolute path.
-    """
-
-    format: int
-    created: str
-    plant_version: str
-    data_hash: str | None = None
-    label_hash: str | None = None
-    sources: dict[str, str] = {}
+    format: int  # number of the folder's format
+    created: str  # when, ISO 8601 with the offset from UTC
+    plant_version: str  # the version that created it
+    data_hash: str | None = None  # of the corpus; None until it was prepared
+    label_hash: str | None = None  # of the ordered label ids; likewise
+    sources: dict[str, str] = {}  # SHA-256 of each file the corpus was read from, by absolute path
 
 
 class Facts(Record):
@@ -114,49 +105,29 @@ class Facts(Record):
 
 
 class StageRecord(Record):
-    """`stage.json`: what one stage did, with what, and how it ended.
+    """`stage.json`: what one stage did, with what, and how it ended."""
 
-    Args:
-        status: `running`, `done`, `failed` or `interrupted`; `running` without a holder of the run's lock means that its process died.
-        stage: which stage.
-        tag: which variant of it; None for the one without a tag.
-        options: every option, written out.
-        sections: the shared recipe sections it used, written out.
-        inputs: other stages' folders it read, each with the hash of their outputs.
-        files: what else its options made it read: files, each with its SHA-256, and other runs, with a hash of what the system left.
-        outputs: SHA-256 of each file it left, by path inside its folder.
-        facts: size in bytes and time of the last change (nanoseconds since 1970) of each of them, when its hash was taken.
-        key: hash of everything that decides the outputs; empty until done.
-        environment: packages, Python, platform, commit.
-        seed: the random seed.
-        started: when, ISO 8601 with the offset from UTC.
-        finished: likewise.
-        seconds: wall-clock time of the last attempt.
-        peak_memory_gb: largest resident memory of the process so far, in 10⁹ bytes.
-        warnings: what the stage warned about.
-        summary: main numbers.
-        error: why it failed or stopped.
-    """
-
-    status: Status
-    stage: FolderName
-    tag: FolderName | None
-    options: dict[str, Any]
-    sections: dict[str, dict[str, Any]]
-    inputs: dict[FolderName, str] = {}
+    status: Status  # `running`, `done`, `failed` or `interrupted`; `running` without a holder of the run's lock means that its process died
+    stage: FolderName  # which stage
+    tag: FolderName | None  # which variant of it; None for the one without a tag
+    options: dict[str, Any]  # every option, written out
+    sections: dict[str, dict[str, Any]]  # the shared recipe sections it used, written out
+    inputs: dict[FolderName, str] = {}  # other stages' folders it read, each with the hash of their outputs
+    # what else its options made it read: files, each with its SHA-256, and other runs, with a hash of what the system left
     files: dict[str, str] = {}
-    outputs: dict[InnerPath, str] = {}
+    outputs: dict[InnerPath, str] = {}  # SHA-256 of each file it left, by path inside its folder
+    # size in bytes and time of the last change (nanoseconds since 1970) of each of them, when its hash was taken
     facts: dict[InnerPath, Facts] = {}
-    key: str = ""
-    environment: dict[str, Any] = {}
-    seed: int
-    started: str
-    finished: str | None = None
-    seconds: float | None = None
-    peak_memory_gb: float | None = None
-    warnings: list[str] = []
-    summary: dict[str, Any] = {}
-    error: str | None = None
+    key: str = ""  # hash of everything that decides the outputs; empty until done
+    environment: dict[str, Any] = {}  # packages, Python, platform, commit
+    seed: int  # the random seed
+    started: str  # when, ISO 8601 with the offset from UTC
+    finished: str | None = None  # likewise
+    seconds: float | None = None  # wall-clock time of the last attempt
+    peak_memory_gb: float | None = None  # largest resident memory of the process so far, in 10⁹ bytes
+    warnings: list[str] = []  # what the stage warned about
+    summary: dict[str, Any] = {}  # main numbers
+    error: str | None = None  # why it failed or stopped
 
 
 def plain_values(value: Any) -> Any:
@@ -182,8 +153,14 @@ def read_record(path: Path, model: type[RecordType], what: str) -> RecordType:
     except ArtefactError as error:
         error.todo = error.todo if model is StageRecord else RESTORE
         raise
-    if model is RunHeader:
-        _refuse_newer(path, values)
+    number = values.get("format") if model is RunHeader and isinstance(values, dict) else None
+    if isinstance(number, int) and number > FORMAT:
+        raise ArtefactError(
+            f"the run folder has format {number}, written by plant {values.get('plant_version', '?')}",
+            where=str(path),
+            expected=f"format {FORMAT} or older",
+            todo="install that version or a newer one: pip install --upgrade plant-cli",
+        )
     try:
         return model.model_validate(values)
     except ValidationError as error:
@@ -194,17 +171,6 @@ def read_record(path: Path, model: type[RecordType], what: str) -> RecordType:
             expected="a file as `plant` wrote it",
             todo=RESTORE,
         ) from error
-
-
-def _refuse_newer(path: Path, values: Any) -> None:
-    number = values.get("format") if isinstance(values, dict) else None
-    if isinstance(number, int) and number > FORMAT:
-        raise ArtefactError(
-            f"the run folder has format {number}, written by plant {values.get('plant_version', '?')}",
-            where=str(path),
-            expected=f"format {FORMAT} or older",
-            todo="install that version or a newer one: pip install --upgrade plant-cli",
-        )
 
 
 State = Literal["whole", "changed", "missing"]
@@ -232,8 +198,16 @@ class FileState:
 
 
 def examine_file(path: Path, recorded: str, facts: Facts | None = None, name: str | None = None) -> FileState:
-    """The state of one file."""
-    return FileState(path=path, name=name or path.name, state=_find_state(path, recorded, facts), recorded=recorded)
+    """The state of one file; its hash is taken where size and time do not tell."""
+    now = Facts.of(path) if path.is_file() else None
+    state: State
+    if now is None:
+        state = "missing"
+    elif facts is not None and (now == facts or now.size != facts.size):
+        state = "whole" if now == facts else "changed"
+    else:
+        state = "whole" if hash_unchanged(path) == recorded else "changed"
+    return FileState(path=path, name=name or path.name, state=state, recorded=recorded)
 
 
 def examine(folder: Path, record: StageRecord, names: Sequence[str] | None = None, *, fully: bool = False) -> list[FileState]:
@@ -257,16 +231,6 @@ def require_recorded(folder: Path, *names: str) -> None:
     for file in examine(folder, record, names or None, fully=True):
         if file.state != "whole":
             raise file.error(f"the stage '{folder.name}'", f"make it again: {command} --force")
-
-
-def _find_state(path: Path, recorded: str, facts: Facts | None) -> State:
-    if not path.is_file():
-        return "missing"
-    if facts is not None:
-        now = Facts.of(path)
-        if now.size != facts.size or now == facts:
-            return "whole" if now == facts else "changed"
-    return "whole" if hash_unchanged(path) == recorded else "changed"
 
 
 def hash_unchanged(path: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -12,24 +12,23 @@ import polars as pl
 from plant_cli.api.corpus import Dataset, Split, SplitName
 from plant_cli.api.errors import ArtefactError, DataError
 from plant_cli.data.corpus_files import (
+    EVIDENCE_FILE,
+    EXCLUDED_FILE,
     GOLD_FILE,
     LABEL_LISTS,
     LABELS_FILE,
     NEW_RUN,
+    PARENTS_FILE,
     SPLITS_FILE,
     CorpusRecord,
     Fingerprint,
-    SplitRecord,
-    read_evidence,
-    read_excluded,
-    read_gold_labels,
     read_labels,
-    read_parents,
+    read_table,
     require_outputs,
 )
-from plant_cli.data.documents import read_batches, read_frame, tidy
+from plant_cli.data.documents import read_batches, tidy
 from plant_cli.data.evidence import encode_evidence
-from plant_cli.data.labels import LabelTable, encode_excluded, encode_gold, encode_labels, group_parents
+from plant_cli.data.labels import LabelTable, encode_excluded, encode_gold, group_parents
 from plant_cli.data.records import require_same, stamp
 from plant_cli.data.word_analysis import WordAnalyser
 
@@ -74,90 +73,87 @@ class StoredCorpus:
         return iter(self.sizes)
 
     def split(self, name: SplitName) -> Split:
-        """One split: read from the source, tidied and compared by hash the first time it is asked for."""
-        self._require_split(name)
+        """See `Corpus.split`; where validation was held out of train, both are kept, which are read together."""
         if name not in self._splits:
-            self._splits.update({found: self._encode(found, frame) for found, frame in self._read(name)})
+            splits = [self.gold_labels(each) for each in (("train", "validation") if self._is_held_out(name) else (name,))]
+            documents = pl.concat(self._read("train" if self._is_held_out(name) else name))
+            self._splits.update({split.name: self._fill(split, self._choose(split.name, documents), 0) for split in splits})
         return self._splits[name]
 
-    def _require_split(self, name: SplitName) -> None:
-        if not self.has_split(name):
+    def gold_labels(self, name: SplitName) -> Split:
+        """See `Corpus.gold_labels`."""
+        if name not in self.sizes:
             raise DataError(
                 f"the corpus has no split '{name}'",
                 where=", ".join(self.record.files) or str(self.folder),
                 expected=f"one of {', '.join(self)}",
                 todo="use one that there is (--split), or make splits with `plant data split` before anything is trained",
             )
-
-    def gold_labels(self, name: SplitName) -> Split:
-        """See `Corpus.gold_labels`."""
-        self._require_split(name)
-        if GOLD_FILE not in self.record.outputs:
+        table = read_table(self.folder, GOLD_FILE) if GOLD_FILE in self.record.outputs else None
+        if table is None:
             raise ArtefactError(
                 "the run holds no file of gold labels: it is of an earlier version",
                 where=str(self.folder / GOLD_FILE),
                 expected="the gold labels of every split, which are written when a corpus is prepared",
                 todo=NEW_RUN,
             )
-        frame = read_gold_labels(self.folder, name)
-        gold, unseen, unseen_labels = encode_gold(frame, len(self.labels))
-        excluded = None if self.excluded is None else encode_excluded(self.excluded, frame["doc_id"])
-        doc_ids = frame["doc_id"].to_list()
+        table = table.filter(pl.col("split") == name)
+        gold, unseen, unseen_labels = encode_gold(table, len(self.labels))
+        excluded = None if self.excluded is None else encode_excluded(self.excluded, table["doc_id"])
+        doc_ids = table["doc_id"].to_list()
         return Split(name=name, doc_ids=doc_ids, texts=(), gold=gold, unseen=unseen, unseen_labels=unseen_labels, excluded=excluded)
 
     def stream(self, name: SplitName) -> Iterator[Split]:
-        """See `Corpus.stream`; a split that is in memory is given as it is."""
-        if name in self._splits or not self.has_split(name):
-            yield self.split(name)
+        """See `Corpus.stream`; a split that is in memory is given as it is. A changed source is known at the end."""
+        if name in self._splits:
+            yield self._splits[name]
             return
-        source: SplitName = "train" if self.record.held_out and name != "test" else name
-        held_out = pl.col("doc_id").is_in(self.record.held_out) if self.record.held_out else pl.lit(False)
-        fingerprint = Fingerprint()
-        for batch in read_batches(self.dataset, self._require_source(source)):
-            frame = tidy(batch)
-            fingerprint.add(frame)
-            own = frame if source == "test" else frame.filter(held_out if name != source else ~held_out)
-            yield self._encode(name, own)
-        self._compare(source, fingerprint.record())
+        gold, start = self.gold_labels(name), 0
+        for batch in self._read("train" if self._is_held_out(name) else name):
+            documents = self._choose(name, batch)
+            yield self._fill(gold, documents, start)
+            start += documents.height
 
-    def _encode(self, name: SplitName, frame: pl.DataFrame) -> Split:
-        gold, unseen, unseen_labels = encode_labels(frame, self.labels.positions)
-        return Split(
-            name=name,
-            doc_ids=frame["doc_id"].to_list(),
-            texts=frame["text"].to_list(),
-            gold=gold,
-            unseen=unseen,
-            unseen_labels=unseen_labels,
-            evidence=None if self.evidence is None else encode_evidence(self.evidence, frame["doc_id"]),
-            excluded=None if self.excluded is None else encode_excluded(self.excluded, frame["doc_id"]),
+    def _is_held_out(self, name: SplitName) -> bool:
+        """Whether the split is a part of the source's train, of which validation was held out."""
+        return bool(self.record.held_out) and name != "test"
+
+    def _choose(self, name: SplitName, documents: pl.DataFrame) -> pl.DataFrame:
+        """Those documents of its source that are of the split."""
+        held_out = pl.col("doc_id").is_in(self.record.held_out)
+        return documents.filter(held_out if name == "validation" else ~held_out) if self._is_held_out(name) else documents
+
+    def _fill(self, split: Split, documents: pl.DataFrame, start: int) -> Split:
+        """Rows of a split from `start` on, with their texts and evidence."""
+        rows, ids = slice(start, start + documents.height), documents["doc_id"]
+        if rows.stop > len(split):
+            raise self._other_source(f"the split '{split.name}' has other documents than when the run was made")
+        return replace(
+            split,
+            doc_ids=split.doc_ids[rows],
+            texts=documents["text"].to_list(),
+            gold=split.gold[rows],
+            unseen=split.unseen[rows],
+            evidence=None if self.evidence is None else encode_evidence(self.evidence, ids),
+            excluded=None if self.excluded is None else encode_excluded(self.excluded, ids),
         )
 
-    def _read(self, name: SplitName) -> list[tuple[SplitName, pl.DataFrame]]:
-        """The split; where validation was held out of train, both, which are read together."""
-        if not self.record.held_out or name == "test":
-            return [(name, self._read_source(name))]
-        frame, held_out = self._read_source("train"), pl.col("doc_id").is_in(self.record.held_out)
-        return [("train", frame.filter(~held_out)), ("validation", frame.filter(held_out))]
+    def _read(self, source: SplitName) -> Iterator[pl.DataFrame]:
+        """The tidy documents of a split of the source, in batches; at the end they are compared by hash with those of the record."""
+        if source not in self.dataset.splits:
+            raise self._other_source(f"the corpus has no split '{source}' any more")
+        fingerprint = Fingerprint()
+        for batch in read_batches(self.dataset, source):
+            documents = tidy(batch)
+            fingerprint.add(documents)
+            yield documents
+        if differences := fingerprint.record().differences(self.record.splits[source]):
+            raise self._other_source(f"the split '{source}' has other {', '.join(differences)} than when the run was made")
 
-    def _read_source(self, name: SplitName) -> pl.DataFrame:
-        frame = tidy(read_frame(self.dataset, self._require_source(name)))
-        self._compare(name, SplitRecord.of(frame))
-        return frame
-
-    def _require_source(self, name: SplitName) -> SplitName:
-        if name not in self.dataset.splits:
-            raise _other_source(f"the corpus has no split '{name}' any more", self._where)
-        return name
-
-    def _compare(self, name: SplitName, found: SplitRecord) -> None:
-        differences = found.differences(self.record.splits[name])
-        if differences:
-            raise _other_source(f"the split '{name}' has other {', '.join(differences)} than when the run was made", self._where)
-
-    @property
-    def _where(self) -> str:
-        return f"{', '.join(self.dataset.files) or 'the dataset'} against {self.folder / SPLITS_FILE}"
+    def _other_source(self, what: str) -> ArtefactError:
+        where = f"{', '.join(self.dataset.files) or 'the dataset'} against {self.folder / SPLITS_FILE}"
+        todo = f"put the corpus back as it was, or {NEW_RUN}"
+        return ArtefactError(what, where=where, expected="the corpus that the run was made from", todo=todo)
 
 
 def open_corpus(folder: Path, load: Callable[[], Dataset]) -> StoredCorpus:
@@ -171,7 +167,7 @@ def open_corpus(folder: Path, load: Callable[[], Dataset]) -> StoredCorpus:
         train_counts=index["train_count"].to_list(),
         descriptions=index["description"].to_list(),
         **{name: _share_empty(index[name]) for name in LABEL_LISTS},
-        further_parents=group_parents(read_parents(folder)),
+        further_parents=group_parents(read_table(folder, PARENTS_FILE)),
     )
     require_same(
         stamp(labels=labels.hash),
@@ -181,18 +177,11 @@ def open_corpus(folder: Path, load: Callable[[], Dataset]) -> StoredCorpus:
         labels=record.label_hash,
         against=folder / SPLITS_FILE,
     )
-    return StoredCorpus(
-        folder=folder, record=record, labels=labels, load=load, evidence=read_evidence(folder), excluded=read_excluded(folder)
-    )
+    evidence, excluded = read_table(folder, EVIDENCE_FILE), read_table(folder, EXCLUDED_FILE)
+    return StoredCorpus(folder=folder, record=record, labels=labels, load=load, evidence=evidence, excluded=excluded)
 
 
 def _share_empty(column: pl.Series) -> list[list[str]]:
     """The lists of a column; a million empty ones are one object."""
     empty: list[str] = []
     return [names or empty for names in column.to_list()]
-
-
-def _other_source(what: str, where: str) -> ArtefactError:
-    return ArtefactError(
-        what, where=where, expected="the corpus that the run was made from", todo=f"put the corpus back as it was, or {NEW_RUN}"
-    )

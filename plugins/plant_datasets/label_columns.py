@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api import DataError, DataSection, near_names
-from plant_cli.kit import collect, read_list, shorten, show_names
+from plant_cli.kit import collect, fractional_labels, read_list, shorten, show_names
 from plant_datasets.corpus_reader import ALIASES
 
 SEPARATORS = (";", "|", ",")
@@ -59,12 +59,8 @@ def parse_labels(column: pl.Series, separator: str | None, where: str) -> pl.Ser
     if column.dtype == pl.Null or column.dtype.is_integer():
         return _singles(column.cast(pl.String))
     if column.dtype.is_float() or column.dtype.is_decimal():
-        raise DataError(
-            f"the labels are of type {column.dtype}, numbers with a fraction: {column.drop_nulls().first()!s}",
-            where=f"{where}, column {column.name}",
-            expected='strings such as "004.60": as numbers, 004.60 and 4.6 are the same',
-            todo="write these labels as strings where the file is made; if they are no labels, name another column with --labels-column",
-        )
+        what = f"numbers with a fraction: {column.drop_nulls().first()!s}"
+        raise fractional_labels(str(column.dtype), f"{where}, column {column.name}", what)
     if column.dtype != pl.String:
         raise DataError(
             f"the labels are of type {column.dtype}, neither lists nor strings: {str(column.drop_nulls().first())[:60]}",

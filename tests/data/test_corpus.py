@@ -6,11 +6,28 @@ import polars as pl
 import pytest
 
 from plant_cli.api import ArtefactError
-from plant_cli.data.corpus_files import EVIDENCE, CorpusRecord, SplitRecord, read_evidence, read_labels, require_outputs, write_tables
+from plant_cli.data.corpus_files import (
+    EVIDENCE,
+    CorpusRecord,
+    Fingerprint,
+    SplitRecord,
+    read_labels,
+    read_table,
+    require_outputs,
+    write_tables,
+)
 
 LABELS = pl.DataFrame({"label": ["A9", "B1"], "title": ["Fracture", None], "train_count": [1, 2], "test_count": [0, 1]})
 SPANS = pl.DataFrame([("a", "A9", 0, 4)], schema=EVIDENCE, orient="row")
-TRAIN = SplitRecord.of(pl.DataFrame({"doc_id": ["a", "b"], "text": ["x", "y"], "labels": [["A9"], []]}))
+
+
+def fingerprint(frame: pl.DataFrame) -> SplitRecord:
+    taken = Fingerprint()
+    taken.add(frame)
+    return taken.record()
+
+
+TRAIN = fingerprint(pl.DataFrame({"doc_id": ["a", "b"], "text": ["x", "y"], "labels": [["A9"], []]}))
 
 
 def make_record(outputs: dict[str, str]) -> CorpusRecord:
@@ -26,24 +43,24 @@ def test_documents_held_out_count_as_validation() -> None:
 
 
 def test_tables_come_back_with_their_columns(tmp_path: Path) -> None:
-    outputs = write_tables(tmp_path, LABELS, SPANS, {"documents": 2})
+    outputs = write_tables(tmp_path, {"labels.parquet": LABELS, "evidence.parquet": SPANS}, {"documents": 2})
     assert outputs.keys() == {"labels.parquet", "evidence.parquet", "statistics.json"}
     assert read_labels(tmp_path).rows() == [("A9", "Fracture", 1, None, [], []), ("B1", None, 2, None, [], [])]
-    found = read_evidence(tmp_path)
+    found = read_table(tmp_path, "evidence.parquet")
     assert found is not None
     assert found.equals(SPANS)
     require_outputs(tmp_path, make_record(outputs))
 
 
 def test_a_corpus_without_evidence_has_no_file_of_it(tmp_path: Path) -> None:
-    outputs = write_tables(tmp_path, LABELS, None, {})
+    outputs = write_tables(tmp_path, {"labels.parquet": LABELS, "evidence.parquet": None}, {})
     assert outputs.keys() == {"labels.parquet", "statistics.json"}
-    assert read_evidence(tmp_path) is None
+    assert read_table(tmp_path, "evidence.parquet") is None
 
 
 @pytest.mark.parametrize("name", ["labels.parquet", "evidence.parquet", "statistics.json"])
 def test_each_file_is_compared_with_its_hash(tmp_path: Path, name: str) -> None:
-    record = make_record(write_tables(tmp_path, LABELS, SPANS, {"documents": 2}))
+    record = make_record(write_tables(tmp_path, {"labels.parquet": LABELS, "evidence.parquet": SPANS}, {"documents": 2}))
     (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-1] + b"?")
     with pytest.raises(ArtefactError, match=f"'{name}' of the run's corpus is damaged") as caught:
         require_outputs(tmp_path, record)
@@ -69,6 +86,6 @@ def test_a_record_comes_back_and_knows_its_data(tmp_path: Path) -> None:
 
 
 def test_what_differs_between_two_splits_is_named() -> None:
-    other = SplitRecord.of(pl.DataFrame({"doc_id": ["a", "b"], "text": ["x", "z"], "labels": [["A9"], ["B1"]]}))
+    other = fingerprint(pl.DataFrame({"doc_id": ["a", "b"], "text": ["x", "z"], "labels": [["A9"], ["B1"]]}))
     assert TRAIN.differences(TRAIN) == []
     assert other.differences(TRAIN) == ["texts", "labels"]

@@ -14,7 +14,7 @@ from plant_cli.api import ArtefactError, DataError, DataSection, Dataset, Silent
 from plant_cli.api.corpus import SplitName
 from plant_cli.data.documents import digest, read_digests, read_frame, tidy
 from plant_cli.data.files import write_json
-from plant_cli.data.labels import LabelTable, count_labels, describe, encode_labels, find_further_parents, group_parents
+from plant_cli.data.labels import LabelTable, count_labels, describe, encode_gold, find_further_parents, group_parents, tabulate_gold
 from plant_cli.data.prepare import prepare
 from plant_cli.data.repair import write_corpus
 from plant_cli.data.store import open_corpus
@@ -33,7 +33,7 @@ def test_labels_are_counted_once_a_document_and_sorted() -> None:
 
 
 def test_gold_has_a_row_for_every_document_and_unknown_labels_stand_apart() -> None:
-    known, unseen, names = encode_labels(FRAME, table("a", "b", "c").positions)
+    known, unseen, names = encode_gold(tabulate_gold({"train": FRAME}, pl.Series(["a", "b", "c"])), 3)
     assert known.toarray().tolist() == [[1, 1, 0], [0, 0, 0], [0, 1, 0], [1, 0, 0]]
     assert unseen.toarray().tolist() == [[0], [0], [1], [0]]
     assert names == ["zebra"]

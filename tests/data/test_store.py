@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from plant_cli.api.corpus import Dataset, SplitName
 from plant_cli.api.errors import ArtefactError, DataError
 from plant_cli.api.options import DataSection
 from plant_cli.data import store
-from plant_cli.data.documents import read_frame
+from plant_cli.data.documents import read_batches
 from plant_cli.data.files import hash_file
 from plant_cli.data.prepare import prepare
 from plant_cli.data.store import StoredCorpus, open_corpus
@@ -137,11 +138,11 @@ def test_every_split_is_read_once(dataset: Dataset, tmp_path: Path, monkeypatch:
     prepare(source, DataSection(), tmp_path, SilentReporter())
     read: list[str] = []
 
-    def count_reads(dataset: Dataset, name: SplitName) -> pl.DataFrame:
+    def count_reads(dataset: Dataset, name: SplitName) -> Iterator[pl.DataFrame]:
         read.append(name)
-        return read_frame(dataset, name)
+        return read_batches(dataset, name)
 
-    monkeypatch.setattr(store, "read_frame", count_reads)
+    monkeypatch.setattr(store, "read_batches", count_reads)
     corpus = open_corpus(tmp_path, lambda: source)
     assert {name: len(corpus.split(name)) for name in corpus} == corpus.sizes
     assert all(corpus.split(name) is corpus.split(name) for name in corpus)

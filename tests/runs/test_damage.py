@@ -93,7 +93,7 @@ LABELS = pl.DataFrame({"label": ["A"], "title": [None], "train_count": [1]}, sch
 @pytest.fixture
 def full(run: Run, make_record: Make) -> Run:
     """A run with a corpus, a finished stage with a checkpoint, a stage under way, and a cache."""
-    outputs = write_tables(run.corpus_path, LABELS, None, {"documents": 1})
+    outputs = write_tables(run.corpus_path, {"labels.parquet": LABELS}, {"documents": 1})
     CorpusRecord(source={}, files=[], splits={}, held_out=[], label_hash="l", outputs=outputs).write(run.corpus_path)
     run.bind(data_hash="d", label_hash="l", sources={})
     done = run.stage("finetune", "baseline")
