@@ -105,9 +105,7 @@ def test_a_file_of_rejects_is_written_only_when_this_command_names_it(laboratory
         assert other.read_text() == "precious"
     laboratory.run("run", options={"recipe": str(laboratory.path / "recipe.yaml")}, force=True)
     assert other.read_text() == "precious"
-    laboratory.fails(
-        UsageError, "would replace another file", "alpha", flags={"data": {"rejects": str(other)}}, force=True
-    )
+    laboratory.fails(UsageError, "would replace another file", "alpha", flags={"data": {"rejects": str(other)}}, force=True)
     assert other.read_text() == "precious"
     laboratory.run("alpha", flags={"data": {"rejects": str(mine)}}, force=True)
     assert "more,cells" in mine.read_text()
