@@ -16,7 +16,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property, partial
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -73,34 +73,34 @@ BLOCK = re.compile(r"(?P<start><!-- generated: (?P<name>[a-z-]+) -->\n).*?(?P<en
 
 
 def command_list() -> Iterator[str]:
-    """One row for each command, by task and in the order of work."""
-    rows = [(spec.group, f"[`plant {spec.name}`](#{slug(f'plant {spec.name}')})", first_clause(spec.summary)) for spec in commands()]
-    yield from table(("task", "command", "what it does"), rows)
+    """The commands by task, in the order of work."""
+    for group, specs in groupby(commands(), key=lambda spec: spec.group):
+        yield f"* {group}: " + ", ".join(f"[`plant {spec.name}`](#{slug(f'plant {spec.name}')})" for spec in specs)
+    yield ""
 
 
 def command_pages() -> Iterator[str]:
-    """A section for each command: source, examples, everyday flags in a table, expert ones in a list, shared ones by name."""
+    """A section for each command: source, examples, everyday flags with their whole text, expert ones in short, shared ones by name."""
     for spec in commands():
         yield from (f"## `plant {spec.name}`", "", spec.summary, "")
         if spec.source:
             yield from (f"Source: {spec.source}.", "")
         yield from ("```sh", *(spec.examples or (f"plant {spec.name}",)), "```", "")
         own = [flag for flag in stage_flags(spec, installed()) if flag.section == spec.name]
-        yield from everyday_table([flag for flag in own if flag.everyday])
+        yield from everyday_list([flag for flag in own if flag.everyday])
         yield from expert_list([flag for flag in own if not flag.everyday])
         shared = [f"[`{name}`](#section-{name})" for name in spec.sections]
         yield from (f"Also: {', '.join(shared)}.", "") if shared else ()
 
 
-def everyday_table(flags: Sequence[Flag]) -> Iterator[str]:
-    """A table of flags with all that is said of them; nothing where there are none."""
-    yield from table(("flag (default)", "meaning"), [(with_default(flag), flag.text) for flag in flags]) if flags else ()
+def everyday_list(flags: Iterable[Flag]) -> Iterator[str]:
+    """A line for each flag with all that is said of it."""
+    yield from entries((with_default(flag), flag.text) for flag in flags)
 
 
 def expert_list(flags: Sequence[Flag]) -> Iterator[str]:
-    """A line for each flag with the first clause of its text."""
-    yield from (f"* {with_default(flag)}: {first_clause(flag.text)}" for flag in flags)
-    yield from [""] * bool(flags)
+    """A line for each flag with the first clause of its text; nothing where there are none."""
+    yield from ("For experts:", "", *entries((with_default(flag), first_clause(flag.text)) for flag in flags)) if flags else ()
 
 
 def with_default(flag: Flag) -> str:
@@ -114,14 +114,14 @@ def shared_sections() -> Iterator[str]:
     for section, model in SHARED_SECTIONS.items():
         yield from (f"### Section `{section}`", "", first_sentence(model.__doc__), "")
         flags = [flag for flag in stage_flags(example, installed()) if flag.section == section]
-        yield from everyday_table([flag for flag in flags if flag.everyday])
+        yield from everyday_list([flag for flag in flags if flag.everyday])
         yield from expert_list([flag for flag in flags if not flag.everyday])
 
 
 def general_flags() -> Iterator[str]:
     """The flags that are in no recipe."""
     example = next(spec for spec in commands() if spec.writes and spec.parallel)
-    yield from everyday_table([flag for flag in stage_flags(example, installed()) if flag.section == GENERAL])
+    yield from everyday_list([flag for flag in stage_flags(example, installed()) if flag.section == GENERAL])
 
 
 def component_pages() -> Iterator[str]:
@@ -149,10 +149,10 @@ def shared_models(options: type[Options], others: Sequence[type[Options]]) -> li
 
 
 def own_options(options: type[Options], chain: Sequence[type[Options]]) -> Iterator[str]:
-    """A table of the options that the nearest shared model does not have in just this form, and links to the shared ones."""
+    """A list of the options that the nearest shared model does not have in just this form, and links to the shared ones."""
     known = list(option_rows(chain[0])) if chain and chain[0] is not options else []
-    own = [] if options in chain else [(code(row.name), row) for row in option_rows(options) if row not in known]
-    yield from option_table(own, "option")
+    own = [] if options in chain else [row for row in option_rows(options) if row not in known]
+    yield from option_entries(own) if own else ()
     links = [f"[{title(model)}](#{slug(title(model))})" for model in chain]
     yield from (f"{'Further options' if own else 'Options'}: {', '.join(links)}.", "") if links else ()
 
@@ -288,8 +288,7 @@ def format_list() -> Iterator[str]:
 def corpus_list() -> Iterator[str]:
     """The published corpora that are read by name."""
     named = [(spec, spec.card) for spec in shipped(DatasetSpec) if spec.card is not None]
-    rows = [(f"`{spec.name}`", card.title.partition(": ")[2], card.licence, card.files) for spec, card in named]
-    yield from table(("`--dataset`", "what", "licence", "what PATH names"), rows)
+    yield from table(("`--dataset`", "what"), [(f"`{spec.name}`", card.title.partition(": ")[2]) for spec, card in named])
 
 
 def recipe_list() -> Iterator[str]:
@@ -340,10 +339,16 @@ def commands() -> list[StageSpec]:
     return sort_by_work(shipped(StageSpec))
 
 
-def option_table(rows: Sequence[tuple[str, OptionRow]], heading: str) -> Iterator[str]:
-    """A table of options; nothing where there are none."""
-    cells = [(shown, f"{r.type} {r.rules}".strip(), "required" if r.required else r.default, r.help) for shown, r in rows]
-    yield from table((heading, "value", "default", "meaning"), cells) if cells else ()
+def option_entries(rows: Iterable[OptionRow]) -> Iterator[str]:
+    """A list of options: default, values, meaning."""
+    yield from entries((f"{code(row.name)} ({describe_values(row)})", row.help) for row in rows)
+
+
+def describe_values(row: OptionRow) -> str:
+    """The default of an option and what it may be; a default shows the type, but not the choices."""
+    default = "required" if row.required else row.default
+    kind = row.type if "|" in row.type or not default or row.required else ""
+    return ", ".join(part for part in (default, f"{kind} {row.rules}".strip()) if part)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:

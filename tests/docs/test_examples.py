@@ -12,7 +12,7 @@ import pytest
 
 from plant_cli.api import Options, StageSpec
 from plant_cli.api.options import SHARED_SECTIONS
-from plant_cli.cli import tree as commands
+from plant_cli.cli import execution
 from plant_cli.main import build
 from plant_cli.registry import installed
 from plant_cli.runs.steps import component_kind
@@ -27,7 +27,7 @@ EXAMPLES = [(spec.name, example) for spec in SPECS for example in spec.examples]
 @pytest.mark.parametrize(("name", "example"), EXAMPLES)
 def test_examples_parse(name: str, example: str, monkeypatch: pytest.MonkeyPatch) -> None:
     reached: list[str] = []
-    monkeypatch.setattr(commands, "execute", lambda spec, registry, given: reached.append(spec.name))
+    monkeypatch.setattr(execution, "execute", lambda spec, registry, given: reached.append(spec.name))
     program, *arguments = shlex.split(example)
     assert program == "plant"
     with pytest.raises(SystemExit) as left:

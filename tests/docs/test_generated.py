@@ -119,8 +119,8 @@ def test_the_example_of_each_kind_passes_the_checks(kind: Kind, monkeypatch: pyt
                 case.check(case.spec)
 
 
-def test_every_option_of_a_component_is_found_by_the_first_table_that_has_it(generator: ModuleType) -> None:
-    """A component's own table, then those of the sections that it links to, in this order."""
+def test_every_option_of_a_component_is_found_by_the_first_list_that_has_it(generator: ModuleType) -> None:
+    """A component's own list, then those of the sections that it links to, in this order."""
     page = (DOCS / "components.md").read_text("utf-8")
     sections = {generator.slug(text.splitlines()[0]): text for text in re.split(r"^##+ ", page, flags=re.MULTILINE)}
     kinds = [kind for kind in generator.TABLE if kind.spec is not api.StageSpec]
@@ -128,14 +128,14 @@ def test_every_option_of_a_component_is_found_by_the_first_table_that_has_it(gen
         own = sections[generator.slug(f"{name} {spec.name}")]
         chain = [own, *(sections[anchor] for anchor in re.findall(r"\]\(#([\w-]+)\)", own))]
         shown: dict[str, str] = {}
-        for line in (line for text in chain for line in text.splitlines() if line.startswith("| `")):
+        for line in (line for text in chain for line in text.splitlines() if line.startswith("* `")):
             shown.setdefault(line.split("`")[1], line)
-        expected = generator.option_table([(generator.code(row.name), row) for row in generator.option_rows(spec.options)], "option")
-        assert sorted(shown.values()) == sorted(line for line in expected if line.startswith("| `")), spec.name
+        expected = generator.option_entries(generator.option_rows(spec.options))
+        assert sorted(shown.values()) == sorted(line for line in expected if line), spec.name
 
 
 def test_options_that_backbones_share_stand_once() -> None:
-    assert (DOCS / "components.md").read_text("utf-8").count("| `lora_rank` |") == 1
+    assert (DOCS / "components.md").read_text("utf-8").count("* `lora_rank` ") == 1
 
 
 def test_a_cell_cannot_break_its_table(generator: ModuleType) -> None:
