@@ -21,7 +21,7 @@ from plant_cli.api import DataSection, DatasetSpec
 from plant_cli.data.documents import read_frames, tidy
 from plant_cli.registry import installed
 from tests.faults.campaign.commands import RECIPE
-from tests.faults.campaign.processes import Ending, preload, run_command
+from tests.faults.processes import Ending, preload, run_command
 
 SECRET = re.compile(r"secretum\d+")
 DATASET = "{name: synthetic-clinic, documents: 100, labels: 12, seed: 3}"

@@ -4,49 +4,28 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from tests.faults.campaign.processes import preload
+from tests.faults.processes import preload
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What happened in one trial.
+    """What happened in one trial."""
 
-    Args:
-        seed: what it was drawn from; the same seed repeats it, but for the moment at which a signal arrives.
-        fault: the kind of fault.
-        command: the folder that the disturbed command writes.
-        detail: what was done to it.
-        verdict: a key of the harness's verdicts.
-        evidence: what differs at the end, and what the command wrote; empty if all is well.
-    """
-
-    seed: int
-    fault: str
-    command: str
-    detail: str
-    verdict: str
-    evidence: str = ""
-
-
-def tell(trial: Trial, number: int, trials: int) -> None:
-    """Show a trial on stderr, as the `number`-th of so many."""
-    print(f"{number}/{trials} {trial.fault} {trial.seed} {trial.command}: {trial.detail}: {trial.verdict}", file=sys.stderr, flush=True)
-    if trial.evidence:
-        print("    " + trial.evidence.strip().replace("\n", "\n    "), file=sys.stderr, flush=True)
-
-
-def record(trial: Trial, report: Path | None) -> None:
-    """Add a trial to a report of JSON lines, if there is to be one."""
-    if report is not None:
-        with report.open("a", encoding="utf-8") as lines:
-            lines.write(f"{json.dumps(asdict(trial))}\n")
+    seed: int  # what it was drawn from; the same seed repeats it, but for the moment at which a signal arrives
+    fault: str  # the kind of fault
+    command: str  # the folder that the disturbed command writes
+    detail: str  # what was done to it
+    verdict: str  # a key of the harness's verdicts
+    evidence: str = ""  # what differs at the end, and what the command wrote; empty if all is well
 
 
 def count_verdicts(trials: Sequence[Trial], verdicts: Iterable[str]) -> str:
@@ -62,19 +41,13 @@ def count_verdicts(trials: Sequence[Trial], verdicts: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Harness:
-    """What draws and judges trials.
+    """What draws and judges trials."""
 
-    Args:
-        kinds: what is tried, by name.
-        verdicts: what each verdict means.
-        harm: the verdicts that make a campaign fail.
-        begin: given a folder, makes what trials begin with; its result runs one, given its seed, its kind and a folder to be made.
-    """
-
-    kinds: Collection[str]
-    verdicts: Mapping[str, str]
-    harm: Collection[str]
+    kinds: Collection[str]  # what is tried, by name
+    verdicts: Mapping[str, str]  # what each verdict means
+    harm: Collection[str]  # the verdicts that make a campaign fail
     begin: Callable[[Path], Callable[[int, str, Path], Trial]]
+    """Given a folder, makes what trials begin with; its result runs one, given its seed, its kind and a folder to be made."""
 
 
 def run_trials(harness: Harness, description: str | None) -> int:
@@ -94,8 +67,24 @@ def run_trials(harness: Harness, description: str | None) -> int:
         try_once = harness.begin(place)
         for number in range(given.trials):
             seed, kind = given.seed + number // len(kinds), kinds[number % len(kinds)]
-            trials.append(try_once(seed, kind, place / f"{kind.replace(' ', '-')}-{seed}"))
-            tell(trials[-1], number + 1, given.trials)
-            record(trials[-1], given.report)
+            trials.append(trial := try_once(seed, kind, place / f"{kind.replace(' ', '-')}-{seed}"))
+            print(
+                f"{number + 1}/{given.trials} {kind} {seed} {trial.command}: {trial.detail}: {trial.verdict}", file=sys.stderr, flush=True
+            )
+            if trial.evidence:
+                print("    " + trial.evidence.strip().replace("\n", "\n    "), file=sys.stderr, flush=True)
+            if given.report is not None:
+                with given.report.open("a", encoding="utf-8") as lines:
+                    lines.write(f"{json.dumps(asdict(trial))}\n")
     print(count_verdicts(trials, harness.verdicts))
     return int(any(trial.verdict in harness.harm for trial in trials))
+
+
+def run_slice(module: str, trials: int, seed: int, report: Path, *options: str) -> list[dict[str, Any]]:
+    """Run some trials of a campaign in a process of its own, which must find no harm; the trials."""
+    command = [sys.executable, "-m", module, "--trials", str(trials), "--seed", str(seed), "--report", str(report), *options]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 0, done.stderr[-8000:]
+    found = [json.loads(line) for line in report.read_text("utf-8").splitlines()]
+    assert len(found) == trials
+    return found

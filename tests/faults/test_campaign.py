@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,10 +17,10 @@ from plant_cli.registry import installed
 from tests.faults.campaign import pairs
 from tests.faults.campaign.commands import ALL, COMMANDS, Reference
 from tests.faults.campaign.pairs import PairEnding
-from tests.faults.campaign.processes import Ending, Running
 from tests.faults.campaign.trials import FAULTS, HARM, NEEDS_ROOT, VERDICTS
+from tests.faults.processes import Ending, Running
+from tests.faults.reports import run_slice
 
-ROOT = Path(__file__).parents[2]
 TRIALS = 40
 
 
@@ -98,11 +96,6 @@ def test_what_differs_from_the_reference_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_slice_of_the_campaign_does_no_harm(tmp_path: Path) -> None:
-    report = tmp_path / "trials.jsonl"
-    command = [sys.executable, "-m", "tests.faults.campaign", "--trials", str(TRIALS), "--seed", "7", "--report", str(report)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
-    assert done.returncode == 0, done.stderr[-8000:]
-    trials = [json.loads(line) for line in report.read_text("utf-8").splitlines()]
-    kinds = {kind for kind in FAULTS if os.geteuid() == 0 or kind not in NEEDS_ROOT}
-    assert (len(trials), {trial["fault"] for trial in trials}) == (TRIALS, kinds)
+    trials = run_slice("tests.faults.campaign", TRIALS, 7, tmp_path / "trials.jsonl")
+    assert {trial["fault"] for trial in trials} == {kind for kind in FAULTS if os.geteuid() == 0 or kind not in NEEDS_ROOT}
     assert {trial["verdict"] for trial in trials} <= set(VERDICTS) - set(HARM)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.faults.campaign.processes import Ending
 from tests.faults.concurrency import meetings
 from tests.faults.concurrency.histories import BASE, STAGES, Command, Histories, State, list_leftovers, list_run, stage
 from tests.faults.concurrency.meetings import HARM, KINDS, VERDICTS, Meeting
+from tests.faults.processes import Ending
+from tests.faults.reports import run_slice
 
-ROOT = Path(__file__).parents[2]
 CLEAR = "error: a\n  where:      b\n  expected:   c\n  what to do: d\n"
 
 
@@ -104,10 +102,6 @@ def test_leftovers_and_changes_of_a_run_are_seen(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_slice_of_the_meetings_does_no_harm(tmp_path: Path) -> None:
-    report = tmp_path / "meetings.jsonl"
-    command = [sys.executable, "-m", "tests.faults.concurrency", "--trials", str(len(KINDS)), "--seed", "11", "--report", str(report)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
-    assert done.returncode == 0, done.stderr[-8000:]
-    trials = [json.loads(line) for line in report.read_text("utf-8").splitlines()]
+    trials = run_slice("tests.faults.concurrency", len(KINDS), 11, tmp_path / "meetings.jsonl")
     assert {trial["fault"] for trial in trials} == set(KINDS)
     assert {trial["verdict"] for trial in trials} <= set(VERDICTS) - set(HARM)

@@ -1,9 +1,7 @@
-"""A slice of the fuzzing; more of it is `python -m tests.faults.fuzzing --minutes 60`."""
+"""A slice of the fuzzing; more of it is `python -m tests.faults.fuzzing --trials 1000`."""
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import sys
 import time
@@ -15,8 +13,8 @@ from plant_cli.api import DataError
 from tests.faults.fuzzing import contract
 from tests.faults.fuzzing.contract import Broken, keep_contract
 from tests.faults.fuzzing.targets import TARGETS
+from tests.faults.reports import run_slice
 
-ROOT = Path(__file__).parents[2]
 GOOD = DataError("it is wrong", where="x.csv, line 3", expected="a table", todo="mend it")
 
 
@@ -72,26 +70,13 @@ def test_what_does_not_end_breaks_it(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.slow
 def test_a_slice_of_every_target_keeps_the_contract(tmp_path: Path) -> None:
-    report = tmp_path / "report.json"
-    options = ["--minutes", "0.02", "--cases", "40", "--seed", "3", "--report", str(report)]
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "-m", "tests.faults.fuzzing", *options]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)
-    found = {one["target"]: one for one in json.loads(report.read_text("utf-8"))}
-    assert {name: one["findings"] for name, one in found.items() if one["findings"]} == {}
-    assert found.keys() == TARGETS.keys()
-    assert all(one["cases"] >= 40 for one in found.values())
-    assert done.returncode == 0, done.stderr[-4000:]
+    trials = run_slice("tests.faults.fuzzing", len(TARGETS), 3, tmp_path / "report.jsonl")
+    assert {trial["fault"] for trial in trials} == TARGETS.keys()
+    assert all(trial["detail"].startswith("100 cases") for trial in trials)
 
 
 @pytest.mark.slow
 def test_a_slice_guided_by_what_it_reaches_keeps_the_contract(tmp_path: Path) -> None:
     pytest.importorskip("atheris", reason="atheris is not installed: it has wheels for Linux on x86-64 alone")
-    report = tmp_path / "report.json"
-    options = ["--target", "predictions", "--minutes", "0.02", "--cases", "40", "--seed", "3", "--report", str(report)]
-    command = [sys.executable, "-m", "tests.faults.fuzzing.guided", *options]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
-    (found,) = json.loads(report.read_text("utf-8"))
-    assert (done.returncode, found["findings"]) == (0, []), done.stderr[-4000:]
-    assert sum(found["outcomes"].values()) == found["cases"] > 0
-    assert "no interesting inputs" not in done.stderr
+    (trial,) = run_slice("tests.faults.fuzzing.guided", 1, 3, tmp_path / "report.jsonl", "--kind", "predictions")
+    assert not trial["detail"].startswith("0 cases")

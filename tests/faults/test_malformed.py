@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.campaign.processes import Ending
 from tests.faults.malformed.__main__ import GOLDEN, describe, list_commands
+from tests.faults.processes import Ending
 
 ROOT = Path(__file__).parents[2]
 

@@ -18,7 +18,7 @@ from plant_cli.data.documents import read_frames
 from plant_cli.data.files import hash_file
 from plant_cli.registry import installed
 from tests.faults.campaign.pairs import run_pair
-from tests.faults.campaign.processes import Ending, run_command
+from tests.faults.processes import Ending, run_command
 
 LONG = 30  # characters of a sentence that no message holds by chance
 RECIPE = """

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tests.faults.campaign.processes import POLL, Ending, Running
+from tests.faults.processes import POLL, Ending, Running
 
 RANKS = (0, 1)
 PATIENCE = 30.0  # seconds from SIGTERM to SIGKILL, as torch's launcher has it

@@ -18,7 +18,7 @@ from typing import Any
 from plant_cli.relevance.relevance_table import LabelEdits, read_edits
 from tests.faults.campaign.commands import ALL, COMMANDS, Command, Reference, finish
 from tests.faults.campaign.pairs import RANKS
-from tests.faults.campaign.processes import Ending, Running, run_command
+from tests.faults.processes import Ending, Running, run_command
 from tests.faults.reports import Trial
 
 NOBODY = 65534

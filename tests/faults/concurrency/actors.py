@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.faults.campaign.processes import POLL, Ending, Running
+from tests.faults.processes import POLL, Ending, Running
 
 WATCHED = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.listdir", "os.scandir", "os.link", "os.symlink", "fcntl.flock"}
 BLOCKED = 0.5  # seconds without a file operation and without processor time: it waits for the other one

@@ -13,7 +13,7 @@ from typing import Literal
 
 from plant_cli.data.files import TEMPORARY, hash_file
 from tests.faults.campaign.commands import listing
-from tests.faults.campaign.processes import Ending, run_command
+from tests.faults.processes import Ending, run_command
 
 RECIPE = """
 summary: A very small experiment.

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
-from tests.faults.campaign.processes import Ending, run_command
 from tests.faults.concurrency.actors import FREE, Actor
 from tests.faults.concurrency.histories import (
     BASE,
@@ -29,6 +28,7 @@ from tests.faults.concurrency.histories import (
     read_answer,
     stage,
 )
+from tests.faults.processes import Ending, run_command
 from tests.faults.reports import Trial
 
 VERDICTS = {

@@ -5,7 +5,6 @@ atheris mutates what hypothesis draws a case from, and keeps what reaches a new 
 
 from __future__ import annotations
 
-import os
 import random
 import sys
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 import atheris
 
 if TYPE_CHECKING:
-    from tests.faults.fuzzing.campaign import Leave
+    from tests.faults.fuzzing.rounds import Leave
 
 WATCHED = ("data", "runs", "relevance", "scoring", "evaluation", "registry")  # rooms that read what a stranger wrote
 
@@ -58,8 +57,7 @@ def drive(test: Callable[[], None], seed: int, cases: int, corpus: Path, leave: 
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
     import_watched()
     from tests.faults.fuzzing.__main__ import main
 
-    sys.exit(main(drive))
+    sys.exit(main(__doc__, drive))

@@ -15,7 +15,7 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 
 from plant_cli.data.files import remove
-from tests.faults.campaign.processes import Ending, preload, run_command
+from tests.faults.processes import Ending, preload, run_command
 
 HERE = Path(__file__).parent
 GOLDEN = HERE / "golden.json"

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tests.faults.clock import Clock
+from tests.faults.processes import Clock
 
 BUSY = "while True: pass"
 

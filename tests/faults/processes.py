@@ -1,4 +1,7 @@
-"""Commands in processes of their own, started quickly: each is forked from a process that has imported everything already."""
+"""Commands in processes of their own, started quickly: each is forked from a process that has imported everything already.
+
+Time is that which a process sees: what it spends waiting for a processor does not count, so a busy machine makes nothing late.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,15 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
 
-from tests.faults.clock import Clock
-
 LONGEST = 120.0  # seconds after which a command counts as hung, those not counted in which it waits for a processor
 POLL = 0.002
+TICK = 0.02  # seconds between two looks; a look costs a fraction of a millisecond
 
 
 @dataclass(frozen=True)
@@ -69,10 +72,12 @@ def run_command(
 
 
 class Running:
-    """A command that runs; the arguments are those of `run_command`."""
+    """A command that runs; the arguments are those of `run_command`, and the seconds after which it counts as hung."""
 
-    def __init__(self, arguments: Sequence[str], folder: Path, prepare: Callable[[], None] | None = None) -> None:
-        self._output = b""
+    def __init__(
+        self, arguments: Sequence[str], folder: Path, prepare: Callable[[], None] | None = None, *, longest: float = LONGEST
+    ) -> None:
+        self._output, self._longest = b"", longest
         self._ending: Ending | None = None
         reading, writing = os.pipe()
         self.process = os.fork()
@@ -88,7 +93,7 @@ class Running:
         """How it ended; None while it runs. A command that has run for too long is killed."""
         if self._ending is None:
             self._gather()
-            late = self._clock.seconds() > LONGEST
+            late = self._clock.seconds() > self._longest
             if late:
                 os.kill(self.process, signal.SIGKILL)
             ended, status = os.waitpid(self.process, 0 if late else os.WNOHANG)
@@ -114,11 +119,7 @@ class Running:
             time.sleep(POLL)
 
     def wait(self, signals: Sequence[tuple[float, int]] = ()) -> Ending:
-        """Wait for its end.
-
-        Args:
-            signals: what it is sent while it runs: seconds after its start, and the signal's number, in order.
-        """
+        """Wait for its end; for the signals see `run_command`."""
         later = list(signals)
         while (ending := self.poll()) is None:
             if later and self.seconds() >= later[0][0]:
@@ -157,3 +158,40 @@ def _become(arguments: Sequence[str], folder: Path, output: int, prepare: Callab
             except (OSError, ValueError):
                 code = code or 1
         os._exit(code if isinstance(code, int) else 0 if code is None else 1)
+
+
+class Clock:
+    """How long a process (by its number), with those that it has started, has been at work or asleep, from now on. Read it often."""
+
+    def __init__(self, process: int) -> None:
+        self._process = process
+        self._seconds = 0.0
+        self._looked, self._used = time.monotonic(), 0.0
+
+    def seconds(self) -> float:
+        """The time since this was made, less that in which the process could have run and others did."""
+        now = time.monotonic()
+        if (passed := now - self._looked) > TICK:
+            used, runnable = self._look()
+            self._seconds += min(passed, max(used - self._used, 0.0)) if runnable else passed
+            self._looked, self._used = now, used
+        return self._seconds
+
+    def _look(self) -> tuple[float, bool]:
+        """Processor seconds of all threads, and whether one of them could run now."""
+        used, runnable = 0.0, False
+        for task in _list_threads(self._process):
+            with suppress(OSError, IndexError):  # it has just ended
+                used += int((task / "schedstat").read_text().split()[0]) / 1e9
+                runnable |= (task / "stat").read_text().rpartition(")")[2].split()[0] == "R"
+        return used, runnable
+
+
+def _list_threads(process: int) -> list[Path]:
+    """The threads of a process and of those that it has started."""
+    try:
+        threads = list(Path(f"/proc/{process}/task").iterdir())
+        started = [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+    except OSError:
+        return []
+    return threads + [thread for child in started for thread in _list_threads(child)]
