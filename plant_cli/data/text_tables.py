@@ -151,7 +151,7 @@ def _read_separated(path: Path, encoding: str | None, bad: BadRows, head: str) -
     first = next((line for line in head.split("\n") if line.strip()), None)
     if first is None:
         raise DataError("the file is empty", where=str(path), expected="a header or a JSON object in line 1", todo="make the file again")
-    if separator is None:
+    if separator is None or not any(_parse_rows(head, separator)):
         what, expected = "the file is not a table", "a header with at least two columns, separated by tabs, commas or semicolons"
         todo = "add a header line such as text,labels"
     elif "\r" in first.strip():
