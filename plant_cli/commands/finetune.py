@@ -64,7 +64,7 @@ def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | 
         *([] if reached.gain is None else [_describe_gain(reached.gain, left_out=reached.left_out)]),
         said,
     ]
-    tables = [Table(title="Fine-tuning (validation)", columns=columns, rows=rows, notes=[*notes, *reached.speed.notes()])]
+    tables = [Table(title="Fine-tuning (validation)", columns=columns, rows=rows, notes=[*notes, reached.speed.note])]
     figures = {name: reached.figures.get(name, outcome.kept[name]) for name in shown}
     if reached.parts:
         tables.append(_list_parts("Each part alone (validation)", reached.parts, {name: figures[name] for name in FIGURES}, [said]))

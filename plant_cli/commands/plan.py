@@ -37,7 +37,7 @@ from plant_cli.runs.recipes import load_recipe, parse_command, read_run_recipe
 from plant_cli.runs.steps import Step, resolve_step, resolve_steps
 from plant_cli.training.options import ROLES, FinetuneOptions, PretrainOptions
 from plant_cli.training.planning import SAMPLED, Estimate, Job, Planner, free_memory, report
-from plant_cli.training.shortlisting import choose_shortlist
+from plant_cli.training.stage2 import choose_shortlist
 
 STAGES = ("mig", "pretrain-attn", "finetune", "predict")
 

@@ -46,7 +46,7 @@ def _report(reached: Planted, said: str, tag: str | None) -> Result:
         title="Attention ranks words by relevance (validation, each document's own labels)",
         columns=columns,
         rows=rows,
-        notes=[f"kept: {kept}; relevance is fitted on train only", said, *reached.speed.notes()],
+        notes=[f"kept: {kept}; relevance is fitted on train only", said, reached.speed.note],
     )
     best = outcome.kept
     return Result(

@@ -65,12 +65,7 @@ def save_checkpoint(
     position: TrainingState,
     best: Mapping[str, torch.Tensor],
 ) -> None:
-    """Write a checkpoint and drop all but the last two.
-
-    Args:
-        folder: of the run's checkpoints; without one only help the other processes to gather what is spread.
-        learned: the optimiser's state, whole.
-    """
+    """Write a checkpoint and drop all but the last two."""
     if folder is None:
         for tensors in (weights, best):
             _gather(tensors, keep=False)
@@ -153,17 +148,7 @@ PROJECT = "plant"
 
 
 def open_tracker(name: str | None, folder: Path, config: Mapping[str, Any], *, cpu: bool) -> Accelerator:
-    """The accelerator of a training run, which logs to a tracker if one is named.
-
-    Args:
-        name: as accelerate calls it (tensorboard, wandb, mlflow, …); None: nothing leaves the run folder.
-        folder: where trackers that write files put them.
-        config: what the tracker records of the run; numbers, strings and booleans are kept.
-        cpu: whether the run is on the processor.
-
-    Raises:
-        ComponentError: accelerate does not know the tracker, or its package is not installed.
-    """
+    """The accelerator of a training run, which logs to a tracker if one is named."""
     if name is None:
         return _quietly(cpu=cpu)
     if name not in LOGGER_TYPE_TO_CLASS:

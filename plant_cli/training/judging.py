@@ -13,7 +13,7 @@ from plant_cli.api import Choice, LabelIndex, MetricInput, MetricSpec, Options, 
 from plant_cli.evaluation.bootstrap import interval, resample
 from plant_cli.evaluation.counters import compute_value
 from plant_cli.evaluation.gold import join_gold, pad_counts
-from plant_cli.evaluation.threshold_tuning import Objective, Tuned, tune_per_label, tune_threshold
+from plant_cli.evaluation.threshold_tuning import Objective, tune_per_label, tune_threshold
 from plant_cli.network.design import ComponentLookup
 from plant_cli.runs.folder import VALIDATION
 from plant_cli.runs.session import Session
@@ -35,7 +35,7 @@ Family = tuple[MetricSpec, Options]
 
 @dataclass(frozen=True, kw_only=True)
 class Gain:
-    """The difference of two systems' MAP on the same documents, as a fraction, and its 95% interval by paired bootstrap over documents."""
+    """The difference of two systems' MAP on the same documents, and its 95% interval by paired bootstrap over documents."""
 
     difference: float
     low: float
@@ -50,20 +50,11 @@ def find_families(component: ComponentLookup) -> list[Family]:
 class Judge:
     """Measures best labels on a split; macro-F1 and micro-F1 each at the threshold that is best for it there.
 
-    Args:
-        split: the validation split.
-        labels: the label index.
-        documents: how many training documents there are.
-        families: of metrics, with their options; together they give `FIGURES`.
-        objective: what the threshold maximises.
+    `documents` are those of train; `families` of metrics together give `FIGURES`; the threshold maximises the `objective`.
     """
 
     def __init__(self, split: Split, labels: LabelIndex, documents: int, families: Sequence[Family], objective: Objective) -> None:
-        self.split = split
-        self.index = labels
-        self.train_documents = documents
-        self.families = families
-        self.objective = objective
+        self.split, self.index, self.train_documents, self.families, self.objective = split, labels, documents, families, objective
         self.gold = join_gold(split)
         self.labels = split.gold.shape[1]
         self.train_counts = pad_counts(labels.train_counts, self.gold)
@@ -103,22 +94,15 @@ class Judge:
         )
         return {v.name: v for spec, options in self.families for v in spec.compute(data, options)}
 
-    def tune(self, top: TopLabels) -> Tuned:
-        """The threshold for all labels that is best for the objective."""
-        return tune_threshold(top.labels, top.scores, self.gold, self.labels, self.objective)
-
-    def tune_labels(self, top: TopLabels, fallback: float) -> list[float]:
-        """A threshold for each label [L]; `fallback` where validation has no document of the label among those scored highest."""
-        found: list[float] = tune_per_label(top.labels, top.scores, self.gold, self.labels, fallback).tolist()
-        return found
-
     def save_thresholds(self, top: TopLabels, tune: str, session: Session, label_hash: str) -> float:
         """Tune the threshold for all labels, or one for each (`per-label`), save it in the stage's folder, and give the one for all.
 
         The best labels of validation are saved, too: `plant thresholds` chooses other thresholds by them.
         """
-        threshold = self.tune(top).value
-        value = self.tune_labels(top, threshold) if tune == "per-label" else threshold
+        threshold = tune_threshold(top.labels, top.scores, self.gold, self.labels, self.objective).value
+        value: float | list[float] = threshold
+        if tune == "per-label":  # the one for all where validation has no document of the label among those scored highest
+            value = tune_per_label(top.labels, top.scores, self.gold, self.labels, threshold).tolist()
         write_thresholds(session.folder, value, tune, label_hash, split=self.split.name)
         if self.split.name == "validation":
             write_predictions(session.folder / VALIDATION, top.labels, top.scores, self.split, self.index)

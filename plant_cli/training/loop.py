@@ -13,16 +13,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from plant_cli.api import Interrupted, MachineSection, TrainingError
+from plant_cli.api import TrainingError
 from plant_cli.data.files import write_json_lines
 from plant_cli.network.assembly import Network
 from plant_cli.network.hardware import Hardware
-from plant_cli.runs.session import Session
+from plant_cli.runs.session import Session, stopped
 from plant_cli.training import checkpointing
-from plant_cli.training import optimiser as unfreezing
 from plant_cli.training.checkpointing import TrainingState, draw_curve, open_tracker
 from plant_cli.training.materials import make_steps, micro_sizes, padding_share
-from plant_cli.training.optimiser import sparse_tables
+from plant_cli.training.optimiser import Group, Rates, cosine, factors, make_groups, make_optimizer, set_rates, sparse_tables, unfreeze
 from plant_cli.training.options import EVERYTHING, Schedule, TrainingOptions
 from plant_cli.training.strategies import Strategy, Trainable, choose_strategy, refuse_unsupported, sharing_mode
 
@@ -36,57 +35,14 @@ SEEDS = 64
 class Plan:
     """How long, how fast, and when to stop."""
 
+    options: TrainingOptions  # batches, clipping, decay, checkpoints, tracker: what both stages ask for alike
     epochs: int
-    batch: int  # documents of one optimiser step
-    micro_batch: int  # documents that are in memory at once, at most; a step is cut into micro-batches of like size
-    rates: unfreezing.Rates
+    rates: Rates
     monitor: str  # key of the validation figures that decides which epoch is best (higher is better)
-    patience: int  # epochs without a gain before training stops
-    least_gain: float  # how much better than at the last gain the value must be to count as one
-    weight_decay: float
-    warmup: float
-    clip: float
-    schedule: Schedule
-    checkpoint_minutes: float  # time between checkpoints within an epoch
-    seed: int
-    tracker: str | None  # where accelerate sends the figures, too
-    curves: bool  # whether to draw them in the terminal
-
-
-def make_plan(
-    options: TrainingOptions,
-    machine: MachineSection,
-    *,
-    epochs: int,
-    monitor: str,
-    attention: float,
-    head: float,
-    boost: float,
-    patience: int | None,
-    least_gain: float = 0.0,
-    schedule: Schedule = EVERYTHING,
-) -> Plan:
-    """The plan that a stage's options describe, with the peak rates of attention, of per-label tables (`boost`) and of what labels share.
-
-    Without `patience` training runs all its epochs.
-    """
-    return Plan(
-        epochs=epochs,
-        batch=options.batch,
-        micro_batch=options.micro_batch,
-        rates=unfreezing.Rates(head=head, boost=boost, attention=attention, backbone=options.rate_backbone, layers=options.layer_rates),
-        monitor=monitor,
-        patience=epochs if patience is None else patience,
-        least_gain=least_gain,
-        weight_decay=options.weight_decay,
-        warmup=options.warmup,
-        clip=options.clip,
-        schedule=schedule,
-        checkpoint_minutes=options.checkpoint_minutes,
-        seed=machine.seed,
-        tracker=options.tracker,
-        curves=options.curves,
-    )
+    patience: int | None  # epochs without a gain before training stops; None: all epochs are trained
+    least_gain: float = 0.0  # how much better than at the last gain the value must be to count as one
+    schedule: Schedule = EVERYTHING
+    seed: int = 0
 
 
 class BatchLoss(Protocol):
@@ -111,16 +67,7 @@ class TrainingResult:
 
 
 class TrainingLoop:
-    """One training run of a network on the documents of a split.
-
-    Args:
-        lengths: tokens of each document [N].
-        roles: the parts of the network that are trained; the rest is frozen.
-
-    Raises:
-        ComponentError: the tracker is not known or not installed.
-        UsageError: the launch configuration cannot be followed.
-    """
+    """One training run of a network on the documents of a split."""
 
     def __init__(self, session: Session, network: Network, hardware: Hardware, plan: Plan, lengths: Rows, roles: frozenset[str]) -> None:
         self.session = session
@@ -128,19 +75,18 @@ class TrainingLoop:
         self.hardware = hardware
         self.plan = plan
         self.lengths = lengths
-        groups = [g for g in unfreezing.make_groups(network, plan.rates) if g.role in roles]
-        self.groups = groups
-        chosen = {id(p) for g in groups for p in g.parameters}
+        self.groups = [group for group in make_groups(network, plan.rates) if group.role in roles]
+        chosen = {id(p) for group in self.groups for p in group.parameters}
         self.names = frozenset(n for n, p in network.named_parameters() if id(p) in chosen)
         for name, parameter in network.named_parameters():
             parameter.requires_grad_(name in self.names)
         self.processes = hardware.processes
         self.processes.copy_first(p.data for p in network.parameters() if p.requires_grad)
-        folder = session.run_path / "tracking" / session.folder.name
         on_cpu = hardware.device.type == "cpu" and sharing_mode() != "deepspeed"  # which accelerate does not know on processors
-        self.accelerator = open_tracker(plan.tracker, folder, asdict(plan), cpu=on_cpu)
+        folder, settings = session.run_path / "tracking" / session.folder.name, {**plan.options.model_dump(), **asdict(plan)}
+        self.accelerator = open_tracker(plan.options.tracker, folder, settings, cpu=on_cpu)
         refuse_unsupported(self.accelerator)
-        self.optimizer = unfreezing.make_optimizer(groups, plan.weight_decay, sparse_tables(network))
+        self.optimizer = make_optimizer(self.groups, plan.options.weight_decay, sparse_tables(network))
         self.position = TrainingState()
         self.best: dict[str, Tensor] = {}
         self.seconds: list[float] = []
@@ -153,22 +99,15 @@ class TrainingLoop:
     def run(
         self,
         step: BatchLoss,
-        validate: Callable[[int], dict[str, float]],
+        validate: Callable[[], dict[str, float]],
         *,
         plant: Callable[[], dict[str, float]] | None = None,
         memory: dict[str, bool] | None = None,
     ) -> TrainingResult:
         """Train to the end (or to the point where patience runs out) and leave the best weights in the network.
 
-        Args:
-            step: the loss of a micro-batch.
-            validate: validation figures after an epoch (0-based).
-            plant: gives the network a start that competes as epoch 0, and its validation figures; not called on resuming.
-            memory: what validation must know of earlier epochs; it is kept in checkpoints, and brought back on resuming.
-
-        Raises:
-            Interrupted: the user stopped the command; a checkpoint is saved.
-            TrainingError: the loss is not a number.
+        `plant` gives the network a start that competes as epoch 0, and its validation figures; it is not called on resuming. `memory` is
+        what validation must know of earlier epochs: it is kept in checkpoints, and brought back on resuming.
         """
         if self.session.resume:
             self._continue()
@@ -178,11 +117,11 @@ class TrainingLoop:
             position.memory = memory
         if plant is not None and not position.step:
             self._judge(plant(), epoch=-1, loss=None)
-        self.strategy = choose_strategy(
-            describe_trainable(self.network, self.hardware, self.groups, self.optimizer, plan.clip), self.accelerator, self.session.reporter
-        )
+        trained = describe_trainable(self.network, self.hardware, self.groups, self.optimizer, plan.options.clip)
+        self.strategy = choose_strategy(trained, self.accelerator, self.session.reporter)
         self.groups = [replace(group, parameters=tuple(found)) for group, found in zip(self.groups, self.strategy.groups, strict=True)]
-        while position.epoch < plan.epochs and position.epoch - position.gain_epoch <= plan.patience:
+        patience = plan.epochs if plan.patience is None else plan.patience
+        while position.epoch < plan.epochs and position.epoch - position.gain_epoch <= patience:
             self._epoch(step)
             self._close_epoch(validate)
         for tracker in self.accelerator.trackers:
@@ -217,21 +156,20 @@ class TrainingLoop:
         self.saved = time.monotonic()
 
     def _steps(self, epoch: int) -> list[list[Rows]]:
-        return make_steps(self.lengths, self.plan.batch, self.plan.micro_batch, seed=self.plan.seed, epoch=epoch)
+        return make_steps(self.lengths, self.plan.options.batch, self.plan.options.micro_batch, seed=self.plan.seed, epoch=epoch)
 
     def _epoch(self, step: BatchLoss) -> None:
-        plan, position = self.plan, self.position
+        plan, position, groups = self.plan, self.position, self.groups
         steps = self._steps(position.epoch)
-        groups = self.groups
-        active = unfreezing.factors(groups, position.epoch, plan.schedule)
-        unfreezing.unfreeze(groups, active)
+        active = factors(groups, position.epoch, plan.schedule)
+        unfreeze(groups, active)
         self.network.train()
         began = time.monotonic()
         documents = sum(len(rows) for batch in steps[position.batch :] for rows in batch)
         with self.session.reporter.progress(f"epoch {position.epoch + 1}/{plan.epochs}", documents, "documents") as task:
             for batch in steps[position.batch :]:
-                share = unfreezing.cosine(position.step, len(steps) * plan.epochs, plan.warmup)
-                unfreezing.set_rates(self.optimizer, groups, share, active)
+                share = cosine(position.step, len(steps) * plan.epochs, plan.options.warmup)
+                set_rates(self.optimizer, groups, share, active)
                 self._step(step, batch)
                 done = sum(len(rows) for rows in batch)
                 self.read += done
@@ -248,7 +186,7 @@ class TrainingLoop:
         plan, position = self.plan, self.position
         total, lost, wrong = 0.0, 0.0, np.concatenate(batch)
         passes = self._passes(batch)
-        seeds = max(SEEDS, len(micro_sizes(plan.batch, plan.micro_batch)))
+        seeds = max(SEEDS, len(micro_sizes(plan.options.batch, plan.options.micro_batch)))
         for number, rows, part in passes:
             seed = plan.seed * 1_000_003 + position.step * seeds + number
             torch.manual_seed(seed)  # dropout depends on the position alone, so that a resumed run draws the same
@@ -283,18 +221,18 @@ class TrainingLoop:
 
     def _add_up(self, total: float, lost: float) -> tuple[float, float]:
         """Weight and loss of a step over all processes; and whether to stop or to save after it."""
-        due = self.processes.first and time.monotonic() - self.saved > 60 * self.plan.checkpoint_minutes
+        due = self.processes.first and time.monotonic() - self.saved > 60 * self.plan.options.checkpoint_minutes
         sums = torch.tensor([total, lost, self.session.should_stop(), due], dtype=torch.float64)
         self.processes.add([sums])
         total, lost, stopping, saving = sums.tolist()
         self.stopping, self.due = stopping > 0, saving > 0
         return total, lost
 
-    def _close_epoch(self, validate: Callable[[int], dict[str, float]]) -> None:
+    def _close_epoch(self, validate: Callable[[], dict[str, float]]) -> None:
         position = self.position
         self.network.eval()
         with torch.no_grad(), self.strategy.gathered():
-            figures = validate(position.epoch)
+            figures = validate()
         self._judge(figures, epoch=position.epoch, loss=position.loss_sum / max(position.weight_sum, 1e-9))
         position.epoch += 1
         position.batch = 0
@@ -309,7 +247,7 @@ class TrainingLoop:
         shown = {**({} if loss is None else {"loss": loss}), **figures}
         self.session.reporter.note(f"epoch {epoch + 1}: " + ", ".join(f"{name} {number:.4f}" for name, number in shown.items()))
         self.accelerator.log(figures, step=position.step)
-        if self.plan.curves:
+        if self.plan.options.curves:
             values = [row[self.plan.monitor] for row in position.history]
             self.session.reporter.note(f"loss {draw_curve(self.losses)}   {self.plan.monitor} {draw_curve(values)}")
         value = figures[self.plan.monitor]
@@ -321,26 +259,21 @@ class TrainingLoop:
 
     def _stop(self) -> None:
         self._save()
-        raise Interrupted(
-            f"stopped in epoch {self.position.epoch + 1} after {self.position.step} steps; a checkpoint is saved",
-            where=str(self.session.folder / "checkpoints"),
-            expected="",
-            todo="run the same command again with --resume to go on exactly where it stopped",
-        )
+        done = f"in epoch {self.position.epoch + 1} after {self.position.step} steps; a checkpoint is saved"
+        raise stopped(done, str(self.session.folder / "checkpoints"), "")
 
     def _refuse_nan(self, rows: Rows) -> None:
+        first = ", ".join(str(row) for row in rows[:8]) + (" …" if len(rows) > 8 else "")
         raise TrainingError(
             f"the loss is not a number in epoch {self.position.epoch + 1}, step {self.position.step + 1}",
-            where=f"training documents in rows {', '.join(str(r) for r in rows[:8])}"
-            + (" …" if len(rows) > 8 else "")
-            + f"; {self.session.folder}",
+            where=f"training documents in rows {first}; {self.session.folder}",
             expected="a finite loss",
             todo="the last checkpoint is kept: lower the learning rates, or use --precision fp32, then --force; --resume goes on from it",
         )
 
 
 def describe_trainable(
-    network: Network, hardware: Hardware, groups: Sequence[unfreezing.Group], optimizer: torch.optim.Optimizer, clip: float
+    network: Network, hardware: Hardware, groups: Sequence[Group], optimizer: torch.optim.Optimizer, clip: float
 ) -> Trainable:
     """What a strategy needs of the network, its parameter groups and their optimiser."""
     return Trainable(

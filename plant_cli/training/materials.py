@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,8 @@ from plant_cli.api import (
     ComponentError,
     DecoderSpec,
     LabelIndex,
-    LabelLoss,
     LossSpec,
     Options,
-    RankLoss,
     Reporter,
     Spec,
     Split,
@@ -40,27 +38,8 @@ from plant_cli.training.options import TrainingOptions
 from plant_cli.training.scorers_alone import StageInputs
 
 
-def rank_loss(spec: LossSpec, options: Options, known: Iterable[LossSpec] = ()) -> RankLoss:
-    """A loss of stage 1; `known` are named where it is one of stage 2.
-
-    Raises:
-        ComponentError: it is a loss of stage 2.
-    """
-    _require_stage(spec, "rank", known)
-    return cast(RankLoss, spec.build(options))
-
-
-def label_loss(spec: LossSpec, options: Options, known: Iterable[LossSpec] = ()) -> LabelLoss:
-    """A loss of stage 2; `known` are named where it is one of stage 1.
-
-    Raises:
-        ComponentError: it is a loss of stage 1.
-    """
-    _require_stage(spec, "label", known)
-    return cast(LabelLoss, spec.build(options))
-
-
-def _require_stage(spec: LossSpec, stage: Literal["rank", "label"], known: Iterable[LossSpec]) -> None:
+def build_loss(spec: LossSpec, options: Options, stage: Literal["rank", "label"], known: Iterable[LossSpec] = ()) -> Any:
+    """A loss of stage 1 (`RankLoss`) or of stage 2 (`LabelLoss`); a message about one of the other stage names those that are `known`."""
     if spec.stage != stage:
         number = {"rank": 1, "label": 2}
         names = ", ".join(sorted(loss.name for loss in known if loss.stage == stage))
@@ -70,6 +49,7 @@ def _require_stage(spec: LossSpec, stage: Literal["rank", "label"], known: Itera
             expected=f"one of {names}" if names else f"a loss of stage {number[stage]}",
             todo="`plant plugins` lists the losses of each stage",
         )
+    return spec.build(options)
 
 
 BUCKET = 32  # micro-batches that are sorted by length together
@@ -163,16 +143,7 @@ class Setup:
 
 
 def set_up(given: Inputs, options: TrainingOptions, *, freeze_backbone: bool, titles: bool = False) -> Setup:
-    """Build the network, with what was planted, and tokenise train and validation; states of a frozen backbone are cached.
-
-    Args:
-        titles: whether the titles of labels are training documents, too.
-
-    Raises:
-        ArtefactError: the planted network is another one, or cannot be read.
-        UsageError: some labels have no training document.
-        Interrupted: the user stopped the command while hidden states were cached.
-    """
+    """Build the network, with what was planted, and tokenise train and validation; states of a frozen backbone are cached."""
     corpus = given.corpus
     require_documents(corpus.labels)
     hardware = choose_hardware(given.machine)
@@ -205,11 +176,7 @@ def set_up(given: Inputs, options: TrainingOptions, *, freeze_backbone: bool, ti
 
 
 def require_documents(labels: LabelIndex) -> None:
-    """Refuse labels without training documents: a network would learn that they are never right.
-
-    Raises:
-        UsageError: there are such labels.
-    """
+    """Refuse labels without training documents: a network would learn that they are never right."""
     count = sum(number == 0 for number in labels.train_counts)
     if count:
         raise UsageError(

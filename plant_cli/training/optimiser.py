@@ -1,4 +1,4 @@
-"""AdamW that leaves alone the rows of label tables that no document of a step touched, and the clipping that goes with it."""
+"""What learns, how fast and how: groups of parameters, their schedules, and AdamW on the rows of label tables that a step used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from plant_cli.api import ComponentError, SparseDecoder, UsageError
 from plant_cli.network.assembly import Network
 from plant_cli.training.options import LayerRates, Schedule, layer_share
-from plant_cli.training.strategies import touched_rows
+from plant_cli.training.strategies import sharing_mode, touched_rows
 
 BLOCK = 1 << 21
 """Numbers of a table that are updated at a time: what an update needs beside the table stays in cache."""
@@ -21,18 +21,12 @@ SPARSE_FROM = 30_000
 """Labels from which updates are sparse unless the user says otherwise: below, one dense pass is faster and memory is no matter."""
 
 
-def decide_sparse(network: Network, wanted: bool | None, *, selects: bool, shared: bool = False) -> bool:
-    """Whether label tables are trained row by row; tells the decoder.
+def decide_sparse(network: Network, wanted: bool | None, *, selects: bool) -> bool:
+    """Whether label tables are trained row by row, as the user wants it, or by default (None) where labels are many; tells the decoder.
 
-    Args:
-        wanted: what the user says (None: from `SPARSE_FROM` labels, where decoder, stage and launch can).
-        selects: whether a step looks at some labels only.
-        shared: whether each process has a share of the tables or of their state (FSDP, DeepSpeed).
-
-    Raises:
-        ComponentError: it is wanted, and the decoder cannot.
-        UsageError: it is wanted, and every step looks at all labels, or tables are shared.
+    `selects`: whether a step looks at some labels only.
     """
+    shared = sharing_mode() != "whole"  # each process has a share of the tables or of their state
     decoder = network.decoder
     can = isinstance(decoder, SparseDecoder)
     if wanted and shared:
@@ -68,14 +62,11 @@ def sparse_tables(network: Network) -> Sequence[nn.Parameter]:
 
 
 class RowAdamW(torch.optim.AdamW):
-    """AdamW in which each row of a label table is a parameter of its own.
+    """AdamW in which each row of the label tables [L, …] is a parameter of its own.
 
     A row is updated in the steps whose gradient holds it, as `torch.optim.AdamW` would update a parameter that has had no other
     steps: moments, step count and weight decay of a row rest while the row does. Everything else is plain AdamW, in one pass a
     tensor (`fused`).
-
-    Args:
-        tables: those of their parameters [L, …] that are label tables; their gradients are sparse, or dense for all rows.
     """
 
     def __init__(self, entries: Iterable[dict[str, Any]], tables: Iterable[nn.Parameter] = (), *, weight_decay: float) -> None:

@@ -29,12 +29,7 @@ EVERYTHING = Schedule()
 
 
 def layer_share(depth: int, rates: LayerRates) -> float:
-    """The share of the backbone's rate at which a group of layers learns: discriminative fine-tuning.
-
-    Args:
-        depth: 0 for the last layers, 1 for those below, and so on.
-        rates: `equal`: 1 for all; `harmonic`: 1, 1/2, 1/3, …; `geometric`: 1, 1/2.6, 1/2.6², … (ULMFiT).
-    """
+    """The share of the backbone's rate at which a group of layers learns: discriminative fine-tuning."""
     return {"equal": 1.0, "harmonic": 1 / (depth + 1), "geometric": ULMFIT**-depth}[rates]
 
 

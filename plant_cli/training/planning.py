@@ -48,7 +48,7 @@ from plant_cli.relevance.relevance_table import MIG, write_relevance
 from plant_cli.runs.machine import available_memory, peak_memory_gb, resident_memory
 from plant_cli.scoring.scorer_fitting import fit_scorers
 from plant_cli.training.materials import make_steps, micro_sizes, padding_share
-from plant_cli.training.optimiser import Rates, factors, make_groups
+from plant_cli.training.optimiser import Rates, factors, make_groups, unfreeze
 from plant_cli.training.options import EVERYTHING, Schedule
 from plant_cli.training.throughput import count_operations, peak_allocated, time_fastest
 
@@ -58,6 +58,7 @@ MOMENTS = 2  # numbers that AdamW keeps for each that is trained
 CHECKPOINTS = 2  # that are kept
 EQUAL = Rates(head=1.0, boost=1.0, attention=1.0, backbone=1.0)
 GB = 1e9
+MEASURE = "train it for one epoch and see `peak_memory_gb` in stage.json"
 Source = Literal["trained", "frozen", "cached", "reading"]  # of hidden states; reading: the frozen backbone alone, to fill the cache
 Measured = TypeVar("Measured")
 
@@ -91,11 +92,8 @@ class Job:
     def unfreeze(self, network: Network) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
         """Unfreeze what is trained in the last epoch; gives the parameters trained in any epoch, and those trained in the last."""
         groups = [group for group in make_groups(network, EQUAL) if group.role in self.roles]
-        active = factors(groups, self.epochs - 1, replace(self.schedule, attention_factor=1.0))
         network.requires_grad_(False)
-        for group, factor in zip(groups, active, strict=True):
-            for parameter in group.parameters:
-                parameter.requires_grad_(factor > 0)
+        unfreeze(groups, factors(groups, self.epochs - 1, replace(self.schedule, attention_factor=1.0)))
         ever = [parameter for group in groups for parameter in group.parameters]
         return ever, [parameter for parameter in ever if parameter.requires_grad]
 
@@ -154,31 +152,20 @@ def size_of(parameters: Iterable[nn.Parameter]) -> int:
 
 
 def outline(find: ComponentLookup, job: Job, labels: LabelIndex) -> tuple[Network, tuple[Part, ...], int]:
-    """A job's network on torch's meta device, its parts, and the bytes of its largest weight of 4 or 8 bits as it computes.
-
-    Raises:
-        ComponentError: the backbone cannot be built on torch's meta device.
-    """
+    """A job's network on torch's meta device, its parts, and the bytes of its largest weight of 4 or 8 bits as it computes."""
     design = find_design(job.model.model_copy(update={"label_queries": "random"}), find)  # titles need not be read
     spec, options = design.backbone
-    with torch.device("meta"):
-        try:
+    try:
+        with torch.device("meta"):
             network = assemble(design, job.machine, labels, documents=1)
-        except (NotImplementedError, RuntimeError) as error:
-            raise ComponentError(
-                f"the backbone '{spec.name}' cannot be built without its weights: {first_line(error)}",
-                where=f"backbone '{spec.name}', load under torch.device('meta')",
-                expected="a backbone whose load makes tensors on torch's default device",
-                todo="plan another backbone, or train it for one epoch and see `peak_memory_gb` in stage.json",
-            ) from error
+    except (NotImplementedError, RuntimeError) as error:
+        raise ComponentError(
+            f"the backbone '{spec.name}' cannot be built without its weights: {first_line(error)}",
+            where=f"backbone '{spec.name}', load under torch.device('meta')",
+            expected="a backbone whose load makes tensors on torch's default device",
+            todo=f"plan another backbone, or {MEASURE}",
+        ) from error
     short = short_parameters(network.backbone_module, options) if isinstance(options, HuggingFaceOptions) else {}
-    parts = _parts(network, short)
-    for parameter in short:
-        parameter.data = parameter.data.to(torch.bfloat16)  # the format in which they compute
-    return network, parts, max((size_of([parameter]) for parameter in short), default=0)
-
-
-def _parts(network: Network, short: dict[nn.Parameter, int]) -> tuple[Part, ...]:
     named = {"head": "head, shared by all labels", "boost": "label tables", "attention": "label attention", "value": "label attention"}
     adapter = any("lora_" in name for name, _ in network.backbone_module.named_parameters())
     groups: dict[str, list[nn.Parameter]] = {"backbone": [], **({"adapter": []} if adapter else {})}
@@ -188,7 +175,7 @@ def _parts(network: Network, short: dict[nn.Parameter, int]) -> tuple[Part, ...]
         for parameter in parameters:
             table = parameter.ndim > 1 and len(parameter) == network.labels
             groups.setdefault("label tables" if table else named.get(role, role), []).append(parameter)
-    return tuple(
+    parts = tuple(
         Part(
             name=name,
             parameters=sum(p.numel() for p in group),
@@ -197,6 +184,9 @@ def _parts(network: Network, short: dict[nn.Parameter, int]) -> tuple[Part, ...]
         )
         for name, group in groups.items()
     )
+    for parameter in short:
+        parameter.data = parameter.data.to(torch.bfloat16)  # the format in which they compute
+    return network, parts, max((size_of([parameter]) for parameter in short), default=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,11 +216,7 @@ class StepTrial:
     hardware: Hardware
 
     def measure(self, source: Source) -> Cost:
-        """The cost of a micro-batch, from one and two documents.
-
-        Raises:
-            ComponentError: the network does not run with made-up weights, or does not fit into memory.
-        """
+        """The cost of a micro-batch, from one and two documents: bytes for the longest, operations and seconds for typical ones."""
         network, device = self.network, self.hardware.device
         part: nn.Module = network.decoder if source == "cached" else network
         try:
@@ -240,36 +226,34 @@ class StepTrial:
                     parameter.fill_(0.02)
                 for buffer in part.buffers():
                     buffer.zero_()
-            one, two = (np.array(self._count(part, documents, source)) for documents in (1, 2))
+            network.train(bool(self.job.roles) and source != "reading")
+            learning = [] if source == "reading" else [p for p in part.parameters() if p.requires_grad]
+            passes = min(2, len(micro_sizes(self.job.batch, self.job.micro_batch))) if learning else 1  # the second finds gradients
+            counts = []
+            for documents in (1, 2):
+                longest, typical = (batch.select([0] * documents) for batch in (self.longest, self.typical))
+                peak = peak_allocated(partial(self._run, longest, source, passes), device) - size_of(learning)
+                once = partial(self._run, typical, source, 1)
+                counts.append(np.array([peak, count_operations(once), time_fastest(once, device)]))
         except (NotImplementedError, RuntimeError, IndexError) as error:
             raise ComponentError(
                 f"this network cannot be tried with made-up weights: {first_line(error)}",
                 where=f"backbone '{network.section.backbone.name}', decoder '{network.section.decoder.name}'",
                 expected="a network that runs with any weights, and that fits into memory",
-                todo="train it for one epoch and see `peak_memory_gb` in stage.json",
+                todo=MEASURE,
             ) from error
         finally:
             part.to("meta")
-        two = np.maximum(one, two)  # on a busy machine two documents may seem to take less time
+        one, two = counts[0], np.maximum(*counts)  # on a busy machine two documents may seem to take less time
         return Cost(fixed=2 * one - two, document=two - one)
-
-    def _count(self, part: nn.Module, documents: int, source: Source) -> list[float]:
-        """Bytes for the longest documents, operations and seconds for typical ones."""
-        longest, typical = (batch.select([0] * documents) for batch in (self.longest, self.typical))
-        self.network.train(bool(self.job.roles) and source != "reading")
-        learning = [] if source == "reading" else [p for p in part.parameters() if p.requires_grad]
-        passes = min(2, len(micro_sizes(self.job.batch, self.job.micro_batch))) if learning else 1  # the second finds gradients
-        peak = peak_allocated(partial(self._run, longest, source, passes), self.hardware.device) - size_of(learning)
-        once = partial(self._run, typical, source, 1)
-        return [peak, count_operations(once), time_fastest(once, self.hardware.device)]
 
     def _run(self, batch: TokenBatch, source: Source, passes: int) -> None:
         learns = bool(self.job.roles) and source != "reading"
         half = self.hardware.dtype == torch.bfloat16 or any(p.dtype == torch.bfloat16 for p in self.network.parameters())
         for _ in range(passes):
             with torch.autocast(self.hardware.device.type, dtype=torch.bfloat16, enabled=half), torch.set_grad_enabled(learns):
-                reading = Reading.of(*self._read(batch, source))
-                value = None if source == "reading" else self.job.score(self.network, reading)
+                states = self._read(batch, source)
+                value = None if source == "reading" else self.job.score(self.network, Reading.of(*states))
             if value is not None and value.requires_grad:
                 value.backward()  # type: ignore[no-untyped-call]
         self.network.zero_grad(set_to_none=True)
@@ -293,6 +277,7 @@ class Planner:
         self._process = resident_memory()
         self._rows = np.sort(np.random.default_rng(0).permutation(len(self._train))[:SAMPLED])
         self._filled: set[tuple[str, int, str]] = set()
+        self._scale = len(self._train) / max(1, len(self._rows))  # how many times as many documents train has as the sample
         self.notes: dict[str, None] = {}
 
     def plan_network(self, job: Job) -> Estimate:
@@ -405,11 +390,6 @@ class Planner:
             seconds=seconds * scale,
         )
 
-    @property
-    def _scale(self) -> float:
-        """How many times as many documents train has as the sample."""
-        return len(self._train) / max(1, len(self._rows))
-
 
 def _measure(run: Callable[[], Measured]) -> tuple[Measured, int, float]:
     """What a computation outside of torch gives, its bytes at most, and its seconds; it is run twice, because tracing takes time."""
@@ -433,46 +413,49 @@ def free_memory(hardware: Hardware) -> int:
 
 def report(plans: Mapping[str, Estimate], free: int, place: str, notes: Iterable[str]) -> Result:
     """The tables and the data."""
-    shares = [found.work.get("padding") for found in plans.values()]
-    padding: list[list[Cell]] = [["padding", *("" if share is None else f"{share:.0%}" for share in shares)]]
-    work = [{k: v for k, v in found.work.items() if k not in ("padding", "operations")} for found in plans.values()]
+    found = list(plans.values())
+    hours = {name: None if plan.seconds is None else plan.seconds / 3600 for name, plan in plans.items()}
+    work = [{name: value for name, value in plan.work.items() if name not in ("padding", "operations")} for plan in found]
+    shares = [plan.work.get("padding") for plan in found]
     rows: list[list[Cell]] = [
-        *_rows("memory: ", [found.memory for found in plans.values()], GB),
-        ["memory: peak", *(f"{found.peak / GB:.3f}" for found in plans.values())],
-        *_rows("disk: ", [found.disk for found in plans.values()], GB),
+        *_rows("memory: ", [plan.memory for plan in found], GB),
+        ["memory: peak", *(f"{plan.peak / GB:.3f}" for plan in found)],
+        *_rows("disk: ", [plan.disk for plan in found], GB),
         *_rows("", work, None),
-        *(padding if any(shares) else []),
-        *_rows("", [{"TFLOP": found.work.get("operations", 0.0)} for found in plans.values()], 1e12),
-        ["hours", *("?" if found.seconds is None else f"{found.seconds / 3600:.2g}" for found in plans.values())],
+        *([["padding", *("" if share is None else f"{share:.0%}" for share in shares)]] if any(shares) else []),
+        *_rows("", [{"TFLOP": plan.work.get("operations", 0.0)} for plan in found], 1e12),
+        ["hours", *("?" if value is None else f"{value:.2g}" for value in hours.values())],
     ]
+    fit = [f"{free / GB:.1f} GB are free"]
+    for name, plan in plans.items():
+        if plan.peak > free:
+            smaller = f"--micro-batch {plan.micro_batch} does" if plan.micro_batch else "a smaller backbone or a larger machine does"
+            fit.append(f"{name} does not fit: {smaller}")
     columns = [Column(name="what"), *(Column(name=name, kind="exact") for name in plans)]
     title = f"What each stage takes on {place} (memory and disk in GB)"
-    taken = Table(title=title, columns=columns, rows=rows, notes=[*_fit(plans, free), *notes])
-    fits = all(found.peak <= free for found in plans.values())
-    hours = {name: None if found.seconds is None else found.seconds / 3600 for name, found in plans.items()}
-    data = {name: {**asdict(found), "peak_bytes": found.peak, "hours": hours[name]} for name, found in plans.items()}
+    data = {name: {**asdict(plan), "peak_bytes": plan.peak, "hours": hours[name]} for name, plan in plans.items()}
     return Result(
-        tables=[*_parameters(plans), taken],
+        tables=[*_list_parameters(plans), Table(title=title, columns=columns, rows=rows, notes=[*fit, *notes])],
         data={**data, "free_bytes": free},
-        next_step="plant run RECIPE, or plant mig" if fits else None,
+        next_step="plant run RECIPE, or plant mig" if len(fit) == 1 else None,
     )
 
 
 def _rows(prefix: str, figures: Sequence[Mapping[str, float]], unit: float | None) -> list[list[Cell]]:
     """A row for each figure that any stage has."""
-    names = dict.fromkeys(name for found in figures for name, value in found.items() if value)
 
     def show(value: float | None) -> str:
         return "" if value is None else f"{value / unit:.3f}" if unit else f"{value:,.0f}"
 
-    return [[prefix + name, *(show(found.get(name)) for found in figures)] for name in names]
+    names = dict.fromkeys(name for plan in figures for name, value in plan.items() if value)
+    return [[prefix + name, *(show(plan.get(name)) for plan in figures)] for name in names]
 
 
-def _parameters(plans: Mapping[str, Estimate]) -> list[Table]:
+def _list_parameters(plans: Mapping[str, Estimate]) -> list[Table]:
     """One row for each part of each network, with the stages that share it."""
     alike: dict[tuple[Part, ...], list[str]] = {}
-    for name, found in plans.items():
-        alike.setdefault(tuple(found.parts), []).append(name)
+    for name, plan in plans.items():
+        alike.setdefault(tuple(plan.parts), []).append(name)
     rows: list[list[Cell]] = [
         [", ".join(names), part.name, part.parameters, part.trained, f"{part.size / GB:.3f}"]
         for parts, names in alike.items()
@@ -481,12 +464,3 @@ def _parameters(plans: Mapping[str, Estimate]) -> list[Table]:
     ]
     columns = [Column(name="stage"), Column(name="part"), *(Column(name=n, kind="count") for n in ("parameters", "trainable"))]
     return [Table(title="Parameters", columns=[*columns, Column(name="GB", kind="exact")], rows=rows)] if rows else []
-
-
-def _fit(plans: Mapping[str, Estimate], free: int) -> list[str]:
-    notes = [f"{free / GB:.1f} GB are free"]
-    for name, found in plans.items():
-        if found.peak > free:
-            smaller = f"--micro-batch {found.micro_batch} does" if found.micro_batch else "a smaller backbone or a larger machine does"
-            notes.append(f"{name} does not fit: {smaller}")
-    return notes

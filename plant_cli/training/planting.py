@@ -1,10 +1,13 @@
-"""Stage 1 on batches: for each document and label, the document's words as a list to be ranked by relevance."""
+"""Stage 1 on batches: for each document and label, the document's words as a list to be ranked by relevance.
+
+`Planter` makes the lists, `Planting` is the loss over them, `AttentionMeasure` says how well attention ranks those of validation.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +19,11 @@ from plant_cli.api import Analyser, Decoder, PairDecoder, RankLoss, Reading, Spl
 from plant_cli.network.assembly import Network
 from plant_cli.network.compute import LABEL_MULTIPLE
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import OUTSIDE, DocumentWords, HiddenReader, match_words
+from plant_cli.network.list_ranking import kendall_tau, ndcg, random_ndcg
+from plant_cli.network.reading import OUTSIDE, HiddenReader, lengths, match_words, sorted_batches
+from plant_cli.network.reading_checks import WordStatistics
 from plant_cli.relevance.relevance_table import RelevanceTable
+from plant_cli.training.materials import Material
 
 Rows = npt.NDArray[np.int64]
 SMALLEST_MASS = 1e-12
@@ -57,11 +63,8 @@ class Items:
 class Planter:
     """Says which words each list holds, and scores them from log attention.
 
-    Args:
-        contrast: words without relevance that join each document's lists (0: none, −1: all).
-        labels_per_document: labels sampled beside a batch's positives (−1: all labels).
-        score: a word's score: log of the attention mass on its tokens, that mass, or the log mean.
-        items: what is ranked: distinct words, or each position by itself.
+    `contrast` words without relevance join each document's lists (0: none, −1: all); `labels_per_document` labels are sampled beside a
+    batch's positives (−1: all labels). A word's score is the log of the attention mass on its tokens, that mass, or the log mean.
     """
 
     def __init__(
@@ -76,11 +79,8 @@ class Planter:
         score: Literal["log-mass", "mass", "log-mean"] = "log-mass",
         items: Literal["words", "positions"] = "words",
     ) -> None:
-        self.table = table
-        self.gold = split.gold
-        self.contrast = contrast
-        self.labels_per_document = labels_per_document
-        self.score = score
+        self.table, self.gold = table, split.gold
+        self.contrast, self.labels_per_document, self.score = contrast, labels_per_document, score
         positions = {word: row for row, word in enumerate(table.words)}
         found = [match_words(text, spans, positions, analyser) for text, spans in zip(split.texts, tokens.spans, strict=True)]
         self.documents = [document.by_position() for document in found] if items == "positions" else found
@@ -98,9 +98,15 @@ class Planter:
 
     def choose_items(self, row: int, labels: Rows, draw: np.random.Generator) -> Items:
         """The lists of a document for some labels; a label is left out if none of the words, or only one word, would be in its list."""
-        document = self.documents[row]
-        wanted = self._relevance(document, labels)
-        there = (wanted > 0) | self._contrast(len(document.vocabulary), draw)[None, :]
+        vocabulary = self.documents[row].vocabulary
+        known, size = vocabulary != OUTSIDE, len(vocabulary)
+        wanted = np.zeros((len(labels), size), dtype=np.float32)  # relevance; positions of one word have that of the word, each
+        wanted[:, known] = self.table.matrix[labels][:, vocabulary[known]].toarray()
+        joined = np.ones(size, dtype=bool)
+        if 0 <= self.contrast < size:
+            joined = np.zeros(size, dtype=bool)
+            joined[draw.choice(size, size=self.contrast, replace=False)] = True
+        there = (wanted > 0) | joined[None, :]
         usable = ((wanted > 0).any(axis=1)) & (there.sum(axis=1) > 1)
         there = there[usable]
         return Items(labels=labels[usable], there=there, relevance=wanted[usable][there])
@@ -117,27 +123,6 @@ class Planter:
         if self.score == "log-mean":
             mass = mass / torch.bincount(word, minlength=size).to(mass.dtype)
         return mass.clamp_min(SMALLEST_MASS).log()
-
-    def _contrast(self, size: int, draw: np.random.Generator) -> npt.NDArray[np.bool_]:
-        if self.contrast < 0 or self.contrast >= size:
-            return np.ones(size, dtype=bool)
-        joined = np.zeros(size, dtype=bool)
-        joined[draw.choice(size, size=self.contrast, replace=False)] = True
-        return joined
-
-    def _relevance(self, document: DocumentWords, labels: Rows) -> npt.NDArray[np.float32]:
-        """Relevance [l, U] of the document's words for the labels; positions of one word have that of the word, each."""
-        known = document.vocabulary != OUTSIDE
-        found = np.zeros((len(labels), len(known)), dtype=np.float32)
-        found[:, known] = self.table.matrix[labels][:, document.vocabulary[known]].toarray()
-        return found
-
-
-def positives_only(planter: Planter, rows: Rows) -> tuple[Rows, npt.NDArray[np.bool_]]:
-    """Labels of a batch when only each document's own count (validation)."""
-    gold = planter.gold[rows]
-    labels = np.unique(gold.indices).astype(np.int64)
-    return labels, np.asarray(gold[:, labels].toarray() != 0)
 
 
 @dataclass(frozen=True)
@@ -177,16 +162,9 @@ def rank_words(
     counts: npt.NDArray[np.bool_],
     draw: np.random.Generator,
 ) -> RankedLists | None:
-    """The lists of a batch.
+    """The lists of a batch for its labels (sorted), each for the documents where it counts [B, l]; None if there is no list.
 
     Of very many labels or positions, blocks of labels are computed again in the backward pass: memory grows with the words in the lists.
-
-    Args:
-        labels: of the batch, sorted [l].
-        counts: which labels count for which document [B, l].
-
-    Returns:
-        None if there is no list.
     """
     found = [planter.choose_items(int(row), labels[counts[number]], draw) for number, row in enumerate(rows)]
     used = np.unique(np.concatenate([items.labels for items in found]))
@@ -220,3 +198,49 @@ def _score_items(decoder: Decoder, planter: Planter, reading: Reading, rows: Row
             words = planter.score_words(of_document.index_select(0, chosen), int(row))
             scores.append(words[torch.from_numpy(items.there).to(attention.device)])
     return torch.cat(scores)
+
+
+@dataclass
+class AttentionMeasure:
+    """nDCG@k of attention against relevance on a split, over every (document, own label) list with all of its words."""
+
+    network: Network
+    material: Material
+    known: WordStatistics
+    hardware: Hardware
+    k: int
+    batch: int
+    contrast: int = -1  # words without relevance that join each list; −1: all
+    items: Literal["words", "positions"] = "words"
+
+    def __post_init__(self) -> None:
+        split, reader, known = self.material.split, self.material.reader, self.known
+        options: dict[str, Any] = {"contrast": self.contrast, "labels_per_document": 0, "items": self.items}
+        self.planter = Planter(known.table, split, reader.tokens, known.analyser, **options)
+        self.name = f"nDCG@{self.k}"
+
+    @torch.no_grad()
+    def __call__(self) -> dict[str, float]:
+        """Mean nDCG@k, Kendall's τ, and the nDCG@k that a random order would have."""
+        self.network.eval()
+        sums = np.zeros(4)  # of the three figures, and how many lists
+        for rows in self.hardware.processes.share(sorted_batches(lengths(self.material.reader.tokens), self.batch)):
+            gold = self.planter.gold[rows]
+            labels = np.unique(gold.indices).astype(np.int64)
+            if not len(labels):
+                continue
+            counts = np.asarray(gold[:, labels].toarray() != 0)
+            reading = self.material.reader.read(rows)
+            with self.hardware.autocast():
+                lists = rank_words(self.network.decoder, self.planter, reading, rows, labels, counts, np.random.default_rng(0))
+            if lists is None:
+                continue
+            found = (
+                ndcg(lists.scores, lists.relevance, lists.offsets, self.k),
+                kendall_tau(lists.scores, lists.relevance, lists.offsets),
+                random_ndcg(lists.relevance, lists.offsets, self.k),
+            )
+            sums += [*(float(torch.nan_to_num(values).sum()) for values in found), len(lists)]
+        self.hardware.processes.add_arrays(sums)
+        mean = sums[:3] / max(1.0, sums[3])
+        return {self.name: float(mean[0]), "tau": float(mean[1]), f"random {self.name}": float(mean[2])}

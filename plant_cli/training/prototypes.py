@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from plant_cli.api import ComponentError, GradedDecoder, PlantableDecoder, Reading
 from plant_cli.network.assembly import Network
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import Rows, lengths, sorted_batches
+from plant_cli.network.reading import lengths, sorted_batches
 from plant_cli.runs.session import Session
 from plant_cli.training.checkpointing import load_state, trained_state
 from plant_cli.training.materials import Material
@@ -34,14 +33,7 @@ CLEAR = 0.003
 
 
 class Prototypes:
-    """Plants the tables of a network's labels; reads training documents only.
-
-    Args:
-        seed: of the documents drawn for the background.
-
-    Raises:
-        ComponentError: the decoder cannot start its tables from prototypes.
-    """
+    """Plants the tables of a network's labels; reads training documents only. `seed` draws those of the background."""
 
     def __init__(self, network: Network, train: Material, hardware: Hardware, *, seed: int, batch: int, session: Session) -> None:
         if not isinstance(network.decoder, PlantableDecoder):
@@ -51,14 +43,11 @@ class Prototypes:
                 expected="a decoder with gather, sharpen and plant_tables (plant_cli.api.PlantableDecoder)",
                 todo="--no-prototypes, or another --decoder",
             )
-        self.network = network
+        self.network, self.train, self.hardware, self.batch, self.session = network, train, hardware, batch, session
         self.decoder: PlantableDecoder = network.decoder
-        self.train = train
-        self.hardware = hardware
-        self.seed = seed
-        self.batch = batch
-        self.session = session
-        self.reporter = session.reporter
+        drawn = np.random.default_rng(seed).permutation(len(train.split))[:BACKGROUND]
+        self.sampled = np.zeros(len(train.split), dtype=bool)  # training documents that the background is averaged over [N]
+        self.sampled[drawn] = True
 
     @torch.no_grad()
     def choose_sharpness(self, judge: Callable[[], dict[str, float]], monitor: str, factors: Sequence[float]) -> dict[str, float]:
@@ -66,14 +55,8 @@ class Prototypes:
 
         Stage 1 learns an order of words; how sharply attention should follow it is another question, and how well its
         prototypes label documents that were not trained on answers it. Flat attention learns more in stage 2, so it needs no lead.
-
-        Args:
-            judge: validation figures of the network as it is.
-            monitor: the one that decides, at most 1; a sharper attention must take away `CLEAR` of what a flatter one lacks to 1.
-            factors: on the scores of the attention that stage 1 left.
-
-        Returns:
-            The figures of the network that is left, and its `sharpness`.
+        `judge` gives validation figures of the network as it is, `monitor` names the one that decides; `factors` are on the scores of the
+        attention that stage 1 left. Gives the figures of the network that is left, and its `sharpness`.
         """
         names = frozenset(name for name, _ in self.network.named_parameters() if name.startswith("decoder."))
         start = best = trained_state(self.network, names)
@@ -91,7 +74,7 @@ class Prototypes:
         load_state(self.network, best)
         shown = ", ".join(f"{factor:g}: {figures[monitor]:.4f}" for factor, figures in found.items())
         edges = {rising[-1]: ", the sharpest that was offered", rising[0]: ", the flattest that was offered"} if len(rising) > 1 else {}
-        self.reporter.note(
+        self.session.reporter.note(
             f"attention enters with sharpness {chosen:g}{edges.get(chosen, '')} (validation {monitor} by sharpness: {shown})"
         )
         return {**found[chosen], "sharpness": chosen}
@@ -116,31 +99,25 @@ class Prototypes:
         A document is gathered for its own labels, and for all of them where it is of the background.
         """
         self.network.eval()
-        gold = self.train.split.gold
+        gold, processes = self.train.split.gold, self.hardware.processes
         shape = (len(factors), self.network.labels, self.decoder.gathered_size)
         prototypes, background = (torch.zeros(shape, device=self.hardware.device) for _ in range(2))
-        sampled = self._sample()
-        with self.reporter.progress("prototypes", gold.shape[0], "documents") as task:
-            for rows in self._share(sorted_batches(lengths(self.train.reader.tokens), self.batch)):
+        with self.session.reporter.progress("prototypes", gold.shape[0], "documents") as task:
+            batches = processes.share(sorted_batches(lengths(self.train.reader.tokens), self.batch))
+            for rows in takewhile(lambda _: not self.session.should_stop(), batches):
                 reading = self.train.reader.read(rows)
                 for number, row in enumerate(rows):
                     alone = reading.select(slice(number, number + 1))
-                    every = torch.arange(self.network.labels if sampled[row] else 0, device=prototypes.device)
+                    every = torch.arange(self.network.labels if self.sampled[row] else 0, device=prototypes.device)
                     self._add(alone, every, factors, background)
                     self._add(alone, torch.from_numpy(gold[[row]].indices.astype(np.int64)).to(every.device), factors, prototypes)
-                task.advance(len(rows) * self.hardware.processes.count)
-        self._finish([prototypes, background])
-        background /= max(1, int(sampled.sum()))
+                task.advance(len(rows) * processes.count)
+        processes.add([prototypes, background])
+        self.session.check("while label prototypes were made", "all prototypes, before training starts", processes.any)
+        background /= max(1, int(self.sampled.sum()))
         count = torch.from_numpy(np.asarray(gold.sum(axis=0), dtype=np.float32)).to(prototypes.device).unsqueeze(1)
         prototypes = torch.where(count > 0, prototypes / count.clamp_min(1), background)
         return list(zip(prototypes, background, strict=True))
-
-    def _sample(self) -> npt.NDArray[np.bool_]:
-        """Which training documents the background is averaged over [N]."""
-        documents = len(self.train.split)
-        sampled = np.zeros(documents, dtype=bool)
-        sampled[np.random.default_rng(self.seed).permutation(documents)[:BACKGROUND]] = True
-        return sampled
 
     def _add(self, alone: Reading, labels: Tensor, factors: Sequence[float], total: Tensor) -> None:
         """Add what distinct labels [l], perhaps none, gather from one document to the totals [F, L, V]."""
@@ -152,12 +129,3 @@ class Prototypes:
                 else:
                     gathered = self.decoder.gather(alone, some).unsqueeze(0)
             total.index_add_(1, some, gathered[:, 0].float())
-
-    def _share(self, batches: Sequence[Rows]) -> Iterator[Rows]:
-        """Batches of this process's share, until the user asks to stop."""
-        return takewhile(lambda _: not self.session.should_stop(), self.hardware.processes.share(batches))
-
-    def _finish(self, totals: Sequence[Tensor]) -> None:
-        """Add up what the processes gathered, unless the user stopped one of them."""
-        self.hardware.processes.add(totals)
-        self.session.check("while label prototypes were made", "all prototypes, before training starts", self.hardware.processes.any)

@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import takewhile
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -64,10 +62,6 @@ class KeySums:
         self.words.index_add_(0, row, keys[token].float())
         self.counts.index_add_(0, row, torch.ones_like(row, dtype=self.counts.dtype))
 
-    def parts(self) -> list[Tensor]:
-        """All of them, to be summed over processes."""
-        return [self.tokens, self.total, self.products, self.words, self.counts]
-
 
 def regress_queries(sums: KeySums, table: RelevanceTable) -> Tensor:
     """Queries [L, H] fp32, heads side by side: q · k is 1 higher, on average, at tokens of the label's relevant words than elsewhere.
@@ -104,35 +98,23 @@ class QueryRegression:
     batch: int  # documents in memory at once
     session: Session
 
-    @property
-    def decoder(self) -> QueryDecoder:
-        """The decoder whose queries are planted."""
-        assert isinstance(self.network.decoder, QueryDecoder)
-        return self.network.decoder
-
     @torch.no_grad()
     def plant(self) -> None:
-        """Set the queries, from one pass over train.
-
-        Raises:
-            Interrupted: the user stopped the command; nothing is planted.
-        """
+        """Set the queries, from one pass over train."""
+        decoder = self.network.decoder
+        assert isinstance(decoder, QueryDecoder)
         self.network.eval()
-        hidden = self.network.backbone.hidden_size
-        sums = KeySums.empty(self.decoder.heads, hidden, len(self.table.words), self.hardware.device)
+        sums = KeySums.empty(decoder.heads, self.network.backbone.hidden_size, len(self.table.words), self.hardware.device)
         processes, session = self.hardware.processes, self.session
         batches = sorted_batches(lengths(self.train.reader.tokens), self.batch)
         with session.reporter.progress("regression of relevance", len(self.documents), "documents") as task:
             for rows in takewhile(lambda _: not session.should_stop(), processes.share(batches)):
-                self._add(sums, rows)
+                reading = self.train.reader.read(rows)
+                with self.hardware.autocast():
+                    keys = decoder.keys(reading)
+                for number, row in enumerate(rows):
+                    sums.add(keys[number][reading.mask[number]], self.documents[row])
                 task.advance(len(rows) * processes.count)
-        processes.add(sums.parts())
+        processes.add([sums.tokens, sums.total, sums.products, sums.words, sums.counts])
         session.check("while label queries were planted", "all queries, before training starts", processes.any)
-        self.decoder.plant_queries(regress_queries(sums, self.table))
-
-    def _add(self, sums: KeySums, rows: npt.NDArray[np.int64]) -> None:
-        reading = self.train.reader.read(rows)
-        with self.hardware.autocast():
-            keys = self.decoder.keys(reading)
-        for number, row in enumerate(rows):
-            sums.add(keys[number][reading.mask[number]], self.documents[row])
+        decoder.plant_queries(regress_queries(sums, self.table))

@@ -47,13 +47,7 @@ class AloneResult:
 
 
 def finetune_scorers(given: StageInputs, options: FinetuneOptions) -> AloneResult:
-    """Fit scorers on train, calibrate them and tune the threshold on validation; all is saved in the stage's folder.
-
-    Raises:
-        ComponentError: a scorer fails.
-        Interrupted: the user stopped the command.
-        DataError: no scorer is left that fits the corpus.
-    """
+    """Fit scorers on train, calibrate them and tune the threshold on validation; all is saved in the stage's folder."""
     fit = fit_chosen(given, options)
     if fit is None:
         raise DataError(
@@ -80,12 +74,7 @@ def finetune_scorers(given: StageInputs, options: FinetuneOptions) -> AloneResul
 
 
 def fit_chosen(given: StageInputs, options: FinetuneOptions) -> FusionFit | None:
-    """Fit the scorers that the options name, and score validation; None without scorers.
-
-    Raises:
-        ComponentError: a scorer fails.
-        Interrupted: the user stopped the command.
-    """
+    """Fit the scorers that the options name, and score validation; None without scorers."""
     corpus = given.corpus
     if not options.chosen_scorers:
         return None
@@ -105,12 +94,7 @@ def fit_chosen(given: StageInputs, options: FinetuneOptions) -> FusionFit | None
 def rank_scored(judge: Judge, scored: ScoredDocuments, *, left_out: bool = False) -> tuple[Calibrated, TopLabels]:
     """Scorers without a network, calibrated on a split, and their best labels for it; each document's by weights learned without its fold.
 
-    Pairs that no scorer lists come after those that one does.
-
-    Args:
-        judge: of the split.
-        scored: the documents of the split.
-        left_out: the split is train and the scores are left-out ones.
+    Pairs that no scorer lists come after those that one does. `left_out`: the split is train and the scores are left-out ones.
     """
     pairs = scored.as_source()
     counts = judge.train_counts[: judge.labels]

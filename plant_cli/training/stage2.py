@@ -1,4 +1,4 @@
-"""Stage 2 on batches: exact hard negatives, and the planted order kept as an anchor."""
+"""Stage 2: the network is trained to assign labels, with exact hard negatives, from planted attention or from nothing."""
 
 from __future__ import annotations
 
@@ -11,9 +11,21 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from plant_cli.api import GroupedDecoder, LabelLoss, LossSpec, PlantableDecoder, RankLoss, Reading, Split, UsageError
+from plant_cli.api import (
+    Choice,
+    GroupedDecoder,
+    LabelLoss,
+    LossSpec,
+    PairDecoder,
+    PlantableDecoder,
+    RankLoss,
+    Reading,
+    ShortlistSpec,
+    Split,
+    UsageError,
+)
 from plant_cli.network.assembly import Network, save_network
-from plant_cli.network.candidates import ShortlistedLabels, measure_recall, score_all, score_pairs
+from plant_cli.network.candidates import ShortlistedLabels, measure_recall, propose, score_all, score_pairs
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import HiddenReader
 from plant_cli.scoring.calibration import Calibrated
@@ -21,16 +33,13 @@ from plant_cli.scoring.fused_scorers import ScoredDocuments
 from plant_cli.scoring.predictions import NETWORK, SCORERS
 from plant_cli.scoring.scorer_fitting import FusionFit
 from plant_cli.training.judging import Gain
-from plant_cli.training.loop import TrainingLoop, TrainingResult, make_plan
-from plant_cli.training.materials import Inputs, Setup, label_loss, micro_sizes, rank_loss, set_up
-from plant_cli.training.optimiser import decide_sparse
+from plant_cli.training.loop import Plan, TrainingLoop, TrainingResult
+from plant_cli.training.materials import Inputs, Setup, build_loss, micro_sizes, set_up
+from plant_cli.training.optimiser import Rates, decide_sparse
 from plant_cli.training.options import LEAST_GAIN, PATIENCE, RATE_BOOST, RATE_HEAD, ROLES, FinetuneOptions
-from plant_cli.training.planting import Planter, planted_loss
+from plant_cli.training.planting import AttentionMeasure, Planter, planted_loss
 from plant_cli.training.prototypes import SHARPNESSES, Prototypes
 from plant_cli.training.scorers_alone import combine, fit_chosen, judge_parts, make_judge, rank_scored, save_combination
-from plant_cli.training.shortlisting import Shortlisted, shortlist_labels
-from plant_cli.training.stage1 import AttentionMeasure
-from plant_cli.training.strategies import sharing_mode
 from plant_cli.training.throughput import Throughput, measure_throughput
 from plant_cli.training.validation import Validation, starts_sparse
 
@@ -60,10 +69,6 @@ class FineTuning:
     With candidates hard negatives are these. If they are no more than the loss looks at, all of them count: they are scored once, beside
     positives and random negatives (in the loss's proportion to them), and nothing else is. Of more, all are scored without gradient, and
     the hardest once more with it.
-
-    Args:
-        sparse: score twice.
-        candidates: what a shortlist proposes for the documents of the split (None: all labels are scored).
     """
 
     def __init__(
@@ -134,18 +139,73 @@ def add_random(chosen: Tensor, count: int, draw: torch.Generator) -> Tensor:
 
 
 def group_loss(groups: Tensor, loss: LabelLoss, logits: Tensor, targets: Tensor, seed: int) -> Tensor:
-    """The loss over groups of labels; a document has the groups of its labels.
-
-    Args:
-        groups: the group of each label [L].
-        logits: of the groups [B, G].
-        targets: 0/1 of the labels [B, L].
-    """
+    """The loss over groups of labels, by their logits [B, G]; a document (targets [B, L]) has the groups [L] of its labels."""
     of_groups = torch.zeros_like(logits).index_add_(1, groups, targets.to(logits.dtype)).clamp_max_(1.0)
     if not loss.hard_negatives:
         return loss(logits, of_groups)
     draw = torch.Generator(device=logits.device).manual_seed(seed)
     return loss(logits, of_groups, loss.select(logits.detach(), of_groups, draw))
+
+
+SHORTLIST_FROM = 2000
+"""Labels from which a shortlist is used unless the user says otherwise: below, scoring all of them costs little."""
+DEFAULT, NONE = "words", "none"
+MEASURED = 100
+"""The recall of a shortlist is measured on so many of the labels that the network scores highest, at most."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shortlisted:
+    """What a shortlist proposes."""
+
+    train: ShortlistedLabels  # of each training document; its hard negatives are among them
+    validation: ShortlistedLabels  # of each validation document, with all that scorers list; these are scored between epochs
+    recall_at: int  # so many of the labels that the network scores highest are looked for among them
+
+
+def choose_shortlist(options: FinetuneOptions, hard_negatives: int, labels: int, *, relevance: bool) -> Choice | None:
+    """The shortlist of stage 2; None where every label is looked at.
+
+    By default there is one if there are many labels, relevance and scorers: labels that are hardly ever proposed learn little, and where a
+    network scores alone some of them come first. `shortlist_labels` then also asks for a decoder that scores chosen pairs (`PairDecoder`).
+    The loss looks at so many hard negatives of each document, or at all labels (0).
+    """
+    if options.shortlist is None:
+        useful = hard_negatives and options.chosen_scorers and labels >= SHORTLIST_FROM
+        return Choice(name=DEFAULT) if useful and relevance else None
+    if options.shortlist.name == NONE:
+        return None
+    if not hard_negatives:
+        raise UsageError(
+            "a shortlist is of no use to a loss that looks at all labels",
+            where="finetune, option shortlist",
+            expected="a loss with hard negatives",
+            todo="leave --shortlist out, or --set finetune.loss.hard_negatives=1000",
+        )
+    return options.shortlist
+
+
+def shortlist_labels(
+    given: Inputs, options: FinetuneOptions, setup: Setup, loss: LabelLoss, scored: ScoredDocuments | None
+) -> Shortlisted | None:
+    """The labels of train and validation that a shortlist proposes; None where every label is looked at; see `choose_shortlist`."""
+    chosen = choose_shortlist(options, loss.hard_negatives, setup.network.labels, relevance=given.statistics is not None)
+    if chosen is None or (options.shortlist is None and not isinstance(setup.network.decoder, PairDecoder)):
+        return None
+    assert given.statistics is not None  # the stage has made sure of them, or they were looked for
+    texts = {"train": setup.train.split.texts, "validation": setup.validation.split.texts}
+    proposed = propose(given.component(ShortlistSpec, chosen), given.statistics, texts, given.session.reporter)
+    train, validation = proposed["train"], proposed["validation"]
+    recall = validation.recall(setup.validation.split.gold)
+    if scored is not None:
+        validation = validation.join(scored.pairs.rows, scored.pairs.labels)
+    joined = validation.recall(setup.validation.split.gold)
+    given.session.reporter.note(
+        f"shortlist {chosen.name}: {train.mean:.0f} of {setup.network.labels} labels are proposed for a training document, on average; for "
+        f"those of validation {recall:.1%} of their own labels are. Between epochs {validation.mean:.0f} labels of each are scored, "
+        f"{joined:.1%} of its own among them; the figures at the end are of all labels"
+    )
+    return Shortlisted(train=train, validation=validation, recall_at=min(loss.hard_negatives, MEASURED))
 
 
 ATTENTION_K = 1000
@@ -177,15 +237,8 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     """Train the network, keep the epoch that is best on validation together with the scorers, calibrate and tune the threshold there.
 
     Network, scorers and thresholds are saved in the stage's folder.
-
-    Raises:
-        ArtefactError: what was planted belongs to another network, or cannot be read.
-        ComponentError: the loss is one of stage 1, or the decoder cannot do what an option asks for.
-        UsageError: options do not go together.
-        Interrupted: the user stopped the command; a checkpoint is saved.
-        TrainingError: the loss is not a number, or the model collapsed.
     """
-    loss = label_loss(*given.component(LossSpec, options.loss), given.losses)
+    loss: LabelLoss = build_loss(*given.component(LossSpec, options.loss), "label", given.losses)
     fit = fit_chosen(given, options)
     scored = None if fit is None else fit.validation
     if options.only_if_better and scored is None:
@@ -194,8 +247,7 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     shortlisted = shortlist_labels(given, options, setup, loss, scored)
     step = _make_step(given, options, setup, loss, shortlisted)
     monitor = _make_monitor(given, options, setup, scored, shortlisted)
-    prototypes = _make_prototypes(given, options, setup)
-    outcome = _train(given, options, setup, step, monitor, prototypes)
+    outcome = _train(given, options, setup, step, monitor)
     judged = monitor.validation.run(every_label=True)
     judge = monitor.validation.judge
     calibrated, whole, figures = judged.calibrated, judged.whole, monitor.validation.describe(judged)
@@ -235,42 +287,29 @@ class Monitor:
 
     validation: Validation  # gives metrics on the validation split
     quality: AttentionMeasure | None  # gives the quality of attention; None without relevance
-    shortlisted: Shortlisted | None
-    """What a shortlist proposes; None without one. Of the labels scored highest, the share that it proposes is measured."""
-    batch: int  # documents in memory at once
+    shortlisted: Shortlisted | None  # the share of the highest labels that it proposes is measured; None without one
 
-    def __call__(self) -> dict[str, float]:
-        """All figures of the network as it is."""
-        return {**self.validation(), **self._others()}
-
-    def plant(self, prototypes: Prototypes, name: str, factors: tuple[float, ...]) -> dict[str, float]:
-        """Start the label tables from prototypes, with the sharpness under which a figure is best; all figures of that network."""
-        return {**prototypes.choose_sharpness(self.validation, name, factors), **self._others()}
-
-    def _others(self) -> dict[str, float]:
-        figures = self.quality() if self.quality else {}
+    def __call__(self, figures: dict[str, float] | None = None) -> dict[str, float]:
+        """All figures of the network as it is; those of validation may be there already."""
+        found = {**(figures or self.validation()), **(self.quality() if self.quality else {})}
         if self.shortlisted is not None:
             at, m = self.validation, self.shortlisted.recall_at
             proposed = self.shortlisted.validation
-            recall = measure_recall(at.network, at.material.reader, at.hardware, proposed, m, batch=self.batch, sample=SAMPLE)
-            figures |= {f"shortlist recall@{m}": recall}
-        return figures
+            recall = measure_recall(at.network, at.material.reader, at.hardware, proposed, m, batch=at.batch, sample=SAMPLE)
+            found[f"shortlist recall@{m}"] = recall
+        return found
 
 
 def _make_step(given: Inputs, options: FinetuneOptions, setup: Setup, loss: LabelLoss, shortlisted: Shortlisted | None) -> FineTuning:
-    network, train = setup.network, setup.train
-    sparse = decide_sparse(network, options.sparse_updates, selects=loss.hard_negatives > 0, shared=sharing_mode() != "whole")
-    anchor = _make_anchor(given, options, setup) if options.anchor else None
+    network, train, known, anchor = setup.network, setup.train, given.statistics, None
+    sparse = decide_sparse(network, options.sparse_updates, selects=loss.hard_negatives > 0)
+    if options.anchor:
+        assert known is not None, "the stage makes sure that the run has relevance"
+        ranking = build_loss(*given.component(LossSpec, options.anchor_loss), "rank", given.losses)
+        planter = Planter(known.table, train.split, train.reader.tokens, known.analyser, contrast=64, labels_per_document=64)
+        anchor = Anchor(planter=planter, loss=ranking, weight=options.anchor, epochs=options.anchor_epochs)
     candidates = None if shortlisted is None else shortlisted.train
     return FineTuning(network, train.reader, train.split, loss, setup.hardware, anchor, sparse=sparse, candidates=candidates)
-
-
-def _make_anchor(given: Inputs, options: FinetuneOptions, setup: Setup) -> Anchor:
-    loss = rank_loss(*given.component(LossSpec, options.anchor_loss), given.losses)
-    train, known = setup.train, given.statistics
-    assert known is not None, "the stage makes sure that the run has relevance"
-    planter = Planter(known.table, train.split, train.reader.tokens, known.analyser, contrast=64, labels_per_document=64)
-    return Anchor(planter=planter, loss=loss, weight=options.anchor, epochs=options.anchor_epochs)
 
 
 def _make_monitor(
@@ -280,53 +319,51 @@ def _make_monitor(
     quality = None
     if given.statistics is not None:
         quality = AttentionMeasure(network, setup.validation, given.statistics, hardware, k=ATTENTION_K, batch=batch)
-    judge = make_judge(given, options, setup.validation.split)
-    sparse = starts_sparse(network, setup.validation, hardware, batch)
-    candidates = None if shortlisted is None else shortlisted.validation
     validation = Validation(
-        network, setup.validation, hardware, judge, batch=batch, scored=scored, candidates=candidates, starts_sparse=sparse
+        network,
+        setup.validation,
+        hardware,
+        make_judge(given, options, setup.validation.split),
+        batch=batch,
+        scored=scored,
+        candidates=None if shortlisted is None else shortlisted.validation,
+        starts_sparse=starts_sparse(network, setup.validation, hardware, batch),
     )
-    return Monitor(validation=validation, quality=quality, shortlisted=shortlisted, batch=batch)
+    return Monitor(validation=validation, quality=quality, shortlisted=shortlisted)
 
 
-def _make_prototypes(given: Inputs, options: FinetuneOptions, setup: Setup) -> Prototypes | None:
-    """What plants the label tables; None if they start plain, as by default where the decoder cannot plant them."""
-    by_default = options.prototypes is None
-    if options.plants_tables and (isinstance(setup.network.decoder, PlantableDecoder) or not by_default):
-        return Prototypes(
-            setup.network, setup.train, setup.hardware, seed=given.machine.seed, batch=options.micro_batch, session=given.session
-        )
-    if options.sharpness is not None:
+def _train(given: Inputs, options: FinetuneOptions, setup: Setup, step: FineTuning, monitor: Monitor) -> TrainingResult:
+    """Train; the optimiser and the best epoch's copy are gone afterwards."""
+    able = isinstance(setup.network.decoder, PlantableDecoder)
+    planted = options.plants_tables and (able or options.prototypes is not None)
+    if options.sharpness is not None and not planted:
         raise UsageError(
             "a sharpness is given, but no label tables start from prototypes",
             where="finetune, option sharpness",
             expected="--prototypes, or --init planted, with a decoder that can start its tables from prototypes",
             todo="leave --sharpness out, or add --prototypes",
         )
-    return None
-
-
-def _train(
-    given: Inputs, options: FinetuneOptions, setup: Setup, step: FineTuning, monitor: Monitor, prototypes: Prototypes | None
-) -> TrainingResult:
-    """Train; the optimiser and the best epoch's copy are gone afterwards."""
-    planted = prototypes is not None
-    plan = make_plan(
-        options,
-        given.machine,
+    plan = Plan(
+        options=options,
         epochs=options.epochs,
         monitor=options.monitor,
-        attention=options.rate_attention,
-        head=RATE_HEAD.choose(options.rate_head, planted=planted),
-        boost=RATE_BOOST.choose(options.rate_boost, planted=planted),
+        rates=Rates(
+            head=RATE_HEAD.choose(options.rate_head, planted=planted),
+            boost=RATE_BOOST.choose(options.rate_boost, planted=planted),
+            attention=options.rate_attention,
+            backbone=options.rate_backbone,
+            layers=options.layer_rates,
+        ),
         patience=PATIENCE.choose(options.patience, planted=planted),
         least_gain=LEAST_GAIN.choose(options.least_gain, planted=planted),
         schedule=options.schedule,
+        seed=given.machine.seed,
     )
     # only planted attention has an order of words that is worth another sharpness
-    factors = SHARPNESSES if options.init == "planted" else (1.0,)
-    if options.sharpness is not None:
-        factors = (options.sharpness,)
+    by_default = SHARPNESSES if options.init == "planted" else (1.0,)
+    factors = by_default if options.sharpness is None else (options.sharpness,)
+    of_prototypes: dict[str, Any] = {"seed": given.machine.seed, "batch": options.micro_batch, "session": given.session}
+    prototypes = Prototypes(setup.network, setup.train, setup.hardware, **of_prototypes) if planted else None
+    plant = None if prototypes is None else lambda: monitor(prototypes.choose_sharpness(monitor.validation, options.monitor, factors))
     training = TrainingLoop(given.session, setup.network, setup.hardware, plan, setup.lengths, ROLES)
-    plant = None if prototypes is None else lambda: monitor.plant(prototypes, options.monitor, factors)
-    return training.run(step, lambda epoch: monitor(), plant=plant, memory=monitor.validation.memory)
+    return training.run(step, monitor, plant=plant, memory=monitor.validation.memory)

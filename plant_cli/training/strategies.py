@@ -215,10 +215,6 @@ class DeepSpeedZero:
 
     Micro-batches, schedule, clipping and number format come from the stage's options; ZeRO stage, offload and communication from
     DeepSpeed's configuration. Every process holds whole parameters. The engine is given only those that are trained.
-
-    Args:
-        trained: its optimiser will hold the share of this process of each group, as one tensor.
-        accelerator: made under the launch configuration.
     """
 
     lockstep = True
@@ -312,14 +308,7 @@ def _ours(trained: Trainable) -> dict[str, Any]:
 
 
 def refuse_configuration(config: dict[str, Any]) -> None:
-    """Refuse a configuration that is not supported.
-
-    Args:
-        config: DeepSpeed's, as accelerate has made it of the launch configuration.
-
-    Raises:
-        UsageError: it asks for a ZeRO stage other than 1 and 2, or brings its own optimiser or schedule.
-    """
+    """Refuse a configuration that is not supported."""
     stage = config.get("zero_optimization", {}).get("stage", 0)
     if stage not in (1, 2):
         raise UsageError(
@@ -455,11 +444,7 @@ def _move_state(optimizer: torch.optim.Optimizer, spread: dict[int, nn.Parameter
 
 
 def sharing_mode() -> Literal["whole", "fsdp", "deepspeed"]:
-    """What `distributed_type` asks for: a whole network in every process, a sharded one (FSDP), or DeepSpeed's engine.
-
-    Raises:
-        ComponentError: DeepSpeed is not installed.
-    """
+    """What `distributed_type` asks for: a whole network in every process, a sharded one (FSDP), or DeepSpeed's engine."""
     if was_launched() and os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
         if find_spec("deepspeed") is None:
             raise ComponentError(
@@ -473,21 +458,13 @@ def sharing_mode() -> Literal["whole", "fsdp", "deepspeed"]:
 
 
 def refuse_unsupported(accelerator: Accelerator) -> None:
-    """Refuse a launch configuration that cannot be followed, before there is work to lose.
-
-    Raises:
-        UsageError: it asks DeepSpeed for a ZeRO stage or an optimiser that is not supported.
-    """
+    """Refuse a launch configuration that cannot be followed, before there is work to lose."""
     if sharing_mode() == "deepspeed":
         refuse_configuration(accelerator.state.deepspeed_plugin.deepspeed_config)
 
 
 def choose_strategy(trained: Trainable, accelerator: Accelerator, reporter: Reporter) -> Strategy:
-    """The strategy that was asked for; a note says what is sharded.
-
-    Raises:
-        UsageError: the optimiser continues from sparse updates, which need whole label tables.
-    """
+    """The strategy that was asked for; a note says what is sharded."""
     asked, count = sharing_mode(), trained.processes.count
     if asked == "whole":
         return DataParallel(trained)

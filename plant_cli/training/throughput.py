@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from plant_cli.network.assembly import Network
 from plant_cli.network.compute import in_one_thread
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import HiddenReader, Rows, lengths
+from plant_cli.network.reading import HiddenReader, lengths
 from plant_cli.network.state_cache import CachedReader
 from plant_cli.runs.machine import peak_memory_gb
 from plant_cli.training.loop import BatchLoss, TrainingResult
@@ -49,9 +49,8 @@ SILENT = "6"  # the highest level of torch's profiler, above the lines about its
 def count_operations(run: Callable[[], object], formulas: Mapping[Any, Callable[..., int]] | None = None) -> int:
     """Floating-point operations of all matrix products in a computation, recomputed ones included.
 
-    Args:
-        run: the computation. What torch has no formula for counts nothing: kernels of our own, its fused attention on processors.
-        formulas: operations of further torch operators, each a function of the shapes of the arguments and of `out_shape`.
+    What torch has no formula for counts nothing: kernels of our own, its fused attention on processors. `formulas` are those of further
+    torch operators, each a function of the shapes of the arguments and of `out_shape`.
     """
     counter = FlopCounterMode(display=False, custom_mapping=dict(formulas or {}))
     counter.mod_tracker = _WholeComputation()  # type: ignore[assignment]
@@ -70,8 +69,7 @@ class _WholeComputation(AbstractContextManager["_WholeComputation"]):
 
     parents = frozenset({"Global"})
 
-    def __exit__(self, *raised: object) -> None:
-        """Nothing was recorded."""
+    def __exit__(self, *raised: object) -> None: ...
 
 
 def peak_allocated(run: Callable[[], object], device: torch.device) -> int:
@@ -98,14 +96,9 @@ SIDE = {"cpu": 1024, "cuda": 8192}
 """Rows and columns of the matrices by type of device: a product takes under a tenth of a second."""
 
 
-def matrix_side(device: torch.device) -> int:
-    """Rows and columns of the matrices that are multiplied on a device."""
-    return SIDE.get(device.type, SIDE["cpu"])
-
-
 def matrix_rate(device: torch.device, dtype: torch.dtype, repeats: int = 3) -> float:
     """Floating-point operations a second of one large matrix product, the fastest of some."""
-    side = matrix_side(device)
+    side = SIDE.get(device.type, SIDE["cpu"])
     left, right = (torch.randn(side, side, dtype=dtype, device=device) for _ in range(2))
     return 2 * side**3 / time_fastest(lambda: left @ right, device, repeats)
 
@@ -136,30 +129,14 @@ class Throughput:
 
     def summary(self) -> dict[str, float | None]:
         """For stage.json."""
-        return {
-            "documents_per_second": self.documents_per_second,
-            "tokens_per_second": self.tokens_per_second,
-            "padding_share": self.padding_share,
-            "share_of_peak": self.share_of_peak,
-            "peak_memory_gb": self.peak_memory_gb,
-            "cache_seconds": self.cache_seconds,
-            "cache_ratio": self.cache_ratio,
-            "operations_per_document": self.operations_per_document,
-            "parameters": self.parameters,
-            "trained_parameters": self.trained_parameters,
-        }
+        figures = {name: value for name, value in asdict(self).items() if name != "epoch_seconds"}
+        return {**figures, "cache_ratio": self.cache_ratio}
 
-    def notes(self) -> list[str]:
-        """For a person."""
-        speed = (
-            f"{self.documents_per_second:.1f} documents/s, {self.tokens_per_second:.0f} tokens/s "
-            f"({100 * self.padding_share:.0f}% of the positions are padding), {100 * self.share_of_peak:.0f}% of the machine's rate in "
-            f"one large matrix product; {self.peak_memory_gb:.2f} GB at most"
-        )
-        if self.cache_ratio is None or self.cache_seconds is None:
-            return [speed]
-        first = self.cache_seconds + self.epoch_seconds[0]
-        return [speed, f"hidden states cached: the first epoch took {first:.1f} s, {self.cache_ratio:.1f} times as long as later ones"]
+    @property
+    def note(self) -> str:
+        """What the user reads of it."""
+        memory = f"peak memory {self.peak_memory_gb:.2f} GB"
+        return f"{self.documents_per_second:.1f} documents/s, {self.tokens_per_second:.0f} tokens/s; {memory}"
 
 
 def measure_throughput(
@@ -173,7 +150,13 @@ def measure_throughput(
     order = np.argsort(sizes, kind="stable")
     middle = np.sort(order[max(0, len(order) // 2 - batch // 2) :][:batch])  # documents of median length stand for all
     tokens_per_second = outcome.documents_per_second * float(sizes.mean())
-    operations = count_operations(lambda: _run_once(step, middle))
+
+    def run_once() -> None:
+        loss, weight = step(middle, epoch=0, seed=0)
+        if weight and loss.requires_grad:
+            loss.backward()  # type: ignore[no-untyped-call]
+
+    operations = count_operations(run_once)
     network.zero_grad(set_to_none=True)
     weights = list(network.parameters())
     per_token = operations / max(1, int(sizes[middle].sum()))
@@ -189,10 +172,3 @@ def measure_throughput(
         parameters=sum(weight.numel() for weight in weights),
         trained_parameters=sum(weight.numel() for weight in weights if weight.requires_grad),
     )
-
-
-def _run_once(step: BatchLoss, rows: Rows) -> None:
-    """One micro-batch, forward and backward."""
-    loss, weight = step(rows, epoch=0, seed=0)
-    if weight and loss.requires_grad:
-        loss.backward()  # type: ignore[no-untyped-call]

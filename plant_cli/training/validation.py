@@ -58,49 +58,30 @@ def starts_sparse(network: Network, material: Material, hardware: Hardware, batc
     return float((logits >= 0).float().mean()) <= limit_assigned(material.split.gold) / 2
 
 
+@dataclass
 class Validation:
     """Scores the validation split with a network under training.
 
     Its `memory` is what it must know of earlier epochs; a training that is resumed restores it.
-
-    Args:
-        network: under training.
-        material: the validation split.
-        hardware: where it runs.
-        judge: measures the best labels.
-        batch: documents in memory at once.
-        scored: the split, scored by the scorers; None: there is a network alone.
-        candidates: the labels of each document that are scored, all that the scorers list among them; None: every label.
-        starts_sparse: whether the untrained network assigns few labels: one that does not cannot collapse until it has learned to.
     """
 
-    def __init__(
-        self,
-        network: Network,
-        material: Material,
-        hardware: Hardware,
-        judge: Judge,
-        *,
-        batch: int,
-        scored: ScoredDocuments | None = None,
-        candidates: ShortlistedLabels | None = None,
-        starts_sparse: bool = True,
-    ) -> None:
-        self.network = network
-        self.material = material
-        self.hardware = hardware
-        self.judge = judge
-        self.batch = batch
-        self.scored = scored
-        self.candidates = candidates
-        self.limit = limit_assigned(judge.sorted_gold, candidates)
-        self.memory = {FEW: starts_sparse}
+    network: Network
+    material: Material  # the validation split
+    hardware: Hardware
+    judge: Judge
+    batch: int  # documents in memory at once
+    scored: ScoredDocuments | None = None  # the split, scored by the scorers; None: there is a network alone
+    candidates: ShortlistedLabels | None = None  # the labels of each document that are scored; None: every label
+    starts_sparse: bool = True  # whether the untrained network assigns few labels: else it cannot collapse until it has learned to
+
+    def __post_init__(self) -> None:
+        self.limit = limit_assigned(self.judge.sorted_gold, self.candidates)
+        self.memory = {FEW: self.starts_sparse}
 
     def __call__(self) -> dict[str, float]:
-        """MAP, P@5, micro-F1 and macro-F1 of network and scorers together, as fractions; with scorers, MAP of the network alone, too.
+        """MAP, P@5, micro-F1 and macro-F1 of network and scorers together, as fractions; with scorers, those of the network alone, too.
 
-        Raises:
-            TrainingError: the model collapsed: it assigns most of the labels that are scored, and assigned few of them before.
+        A network that assigns most of the labels, and assigned few of them before, has collapsed: that is a `TrainingError`.
         """
         judged = self.run()
         share = judged.alone.assigned_share

@@ -17,7 +17,7 @@ from plant_cli.network.reading import LiveReader, tokenize
 from plant_cli.network.reading_checks import WordStatistics
 from plant_cli.relevance.relevance_table import RelevanceTable
 from plant_cli.training.materials import Material
-from plant_cli.training.stage1 import AttentionMeasure
+from plant_cli.training.planting import AttentionMeasure
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 TEXTS = ["fever cough leg arm", "arm leg fever", ""]

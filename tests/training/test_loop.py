@@ -20,7 +20,7 @@ from accelerate import tracking as accelerates
 from accelerate.tracking import GeneralTracker
 from torch import nn
 
-from plant_cli.api import ComponentError, MachineSection, SilentReporter, TrainingError
+from plant_cli.api import ComponentError, SilentReporter, TrainingError
 from plant_cli.data.files import read_json, write_json
 from plant_cli.network.hardware import Hardware
 from plant_cli.runs.damage import CHECKPOINT_MARK, write_mark
@@ -28,7 +28,8 @@ from plant_cli.runs.machine import find_shortage
 from plant_cli.runs.session import Session
 from plant_cli.training import checkpointing, loop
 from plant_cli.training.checkpointing import TrainingState, draw_curve, load_checkpoint, open_tracker, save_checkpoint, whole_checkpoints
-from plant_cli.training.loop import TrainingLoop, TrainingResult, make_plan
+from plant_cli.training.loop import Plan, TrainingLoop, TrainingResult
+from plant_cli.training.optimiser import Rates
 from plant_cli.training.options import TrainingOptions
 from plant_cli.training.strategies import full_state
 
@@ -44,14 +45,11 @@ class Played:
         self.folder = folder
         self.values = values
         self.session = Session(reporter=SilentReporter(), run_path=folder.parent, folder=folder)
-        self.plan = make_plan(
-            TrainingOptions(**{"batch": 4, "micro_batch": 2} | options),
-            MachineSection(),
+        self.plan = Plan(
+            options=TrainingOptions(**{"batch": 4, "micro_batch": 2} | options),
             epochs=len(values),
             monitor="value",
-            attention=1e-3,
-            head=1e-2,
-            boost=1e-2,
+            rates=Rates(head=1e-2, boost=1e-2, attention=1e-3, backbone=5e-5),
             patience=options.get("patience"),
             least_gain=least_gain,
         )
@@ -65,9 +63,9 @@ class Played:
         loss = self.network.decoder.queries.square().mean()
         return (loss * float("nan") if len(self.rows) > self.at else loss), float(len(rows))
 
-    def validate(self, epoch: int) -> dict[str, float]:
+    def validate(self) -> dict[str, float]:
         self.queries.append(self.network.decoder.queries.detach().clone())
-        return {"value": self.values[epoch]}
+        return {"value": self.values[len(self.queries) - 1]}
 
     def run(self, plant: Callable[[], dict[str, float]] | None = None, memory: dict[str, bool] | None = None) -> TrainingResult:
         training = TrainingLoop(self.session, self.network, CPU, self.plan, self.lengths, frozenset({"attention"}))

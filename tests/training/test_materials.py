@@ -20,7 +20,7 @@ from plant_cli.data.records import stamp
 from plant_cli.network.reading import sorted_batches
 from plant_cli.network.tensors import write_tensors
 from plant_cli.registry import installed
-from plant_cli.training.materials import BUCKET, add_titles, label_loss, make_steps, micro_sizes, padding_share, rank_loss
+from plant_cli.training.materials import BUCKET, add_titles, build_loss, make_steps, micro_sizes, padding_share
 
 
 def test_attention_planted_in_another_network_is_refused(trained: Clinic) -> None:
@@ -157,21 +157,21 @@ def find(name: str, **options: Any) -> tuple[LossSpec, Options]:
 
 
 def test_a_loss_is_built_with_its_options() -> None:
-    loss = label_loss(*find("focal-hnm", hard_negatives=7, random_negatives=3))
+    loss = build_loss(*find("focal-hnm", hard_negatives=7, random_negatives=3), "label")
     assert (loss.hard_negatives, loss.random_negatives) == (7, 3)
-    ranked = rank_loss(*find("lambda"))(torch.tensor([2.0, 1.0]), torch.tensor([1.0, 0.0]), torch.tensor([0, 2]))
+    ranked = build_loss(*find("lambda"), "rank")(torch.tensor([2.0, 1.0]), torch.tensor([1.0, 0.0]), torch.tensor([0, 2]))
     assert float(ranked) > 0
 
 
 def test_a_loss_of_the_other_stage_is_refused() -> None:
     with pytest.raises(ComponentError, match="'bce' is for stage 2, not for stage 1") as caught:
-        rank_loss(*find("bce"), known=KNOWN)
+        build_loss(*find("bce"), "rank", known=KNOWN)
     assert caught.value.expected.startswith("one of ")
     assert "lambda" in caught.value.expected
     assert "bce" not in caught.value.expected
     with pytest.raises(ComponentError, match="'lambda' is for stage 1, not for stage 2") as caught:
-        label_loss(*find("lambda"), known=KNOWN)
+        build_loss(*find("lambda"), "label", known=KNOWN)
     assert caught.value.expected == f"one of {', '.join(spec.name for spec in KNOWN if spec.stage == 'label')}"
     with pytest.raises(ComponentError) as caught:
-        label_loss(*find("lambda"))
+        build_loss(*find("lambda"), "label")
     assert caught.value.expected == "a loss of stage 2"

@@ -155,9 +155,11 @@ def test_updates_are_sparse_where_labels_are_many_and_a_step_selects(
     assert not decide_sparse(network, False, selects=True)
     with pytest.raises(UsageError, match="every step looks at all labels"):
         decide_sparse(network, True, selects=False)
-    assert not decide_sparse(network, None, selects=True, shared=True)
-    with pytest.raises(UsageError, match="share of the label tables"):
-        decide_sparse(network, True, selects=True, shared=True)
+    with monkeypatch.context() as shared:
+        shared.setattr(optimiser, "sharing_mode", lambda: "fsdp")
+        assert not decide_sparse(network, None, selects=True)
+        with pytest.raises(UsageError, match="share of the label tables"):
+            decide_sparse(network, True, selects=True)
     network.decoder = nn.Linear(2, 2)
     with pytest.raises(ComponentError, match="has no sparse gradients"):
         decide_sparse(network, True, selects=True)

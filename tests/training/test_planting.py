@@ -20,7 +20,7 @@ from plant_cli.network import attention as log
 from plant_cli.network.compute import in_one_thread
 from plant_cli.relevance.relevance_table import RelevanceTable
 from plant_cli.training import planting
-from plant_cli.training.planting import Planter, RankedLists, planted_loss, positives_only, rank_words
+from plant_cli.training.planting import Planter, RankedLists, planted_loss, rank_words
 
 TEXT = "Fever and cough, fever again"
 WORDS = ("again", "cough", "fever")
@@ -103,9 +103,6 @@ def test_labels_are_the_positives_and_a_sample_that_counts_for_all() -> None:
     assert 0 in labels
     assert len(labels) in (5, 6)
     assert counts.all()
-    own, only = positives_only(plant, np.array([0]))
-    assert own.tolist() == [0]
-    assert only.tolist() == [[True]]
 
 
 def test_gradients_reach_the_attention() -> None:

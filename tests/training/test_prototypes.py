@@ -26,12 +26,12 @@ TEXTS = ["a fever and a cough", "fever", "a leg, broken in two places, and the a
 GOLD = np.array([[1, 1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 1, 0], [0, 1, 0, 0]])  # nobody has the last label
 
 
-def make(network: Any, stopping: bool = False, batch: int = 2) -> Prototypes:
+def make(network: Any, stopping: bool = False, batch: int = 2, seed: int = 0) -> Prototypes:
     reader = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "train"), CPU)
     ids = [str(row) for row in range(len(TEXTS))]
     split = Split(name="train", doc_ids=ids, texts=TEXTS, gold=csr_array(GOLD), unseen=csr_array((len(TEXTS), 0)))
     session = Session(reporter=SilentReporter(), run_path=Path("run"), folder=Path("run/finetune"), should_stop=lambda: stopping)
-    return Prototypes(network, Material(split=split, reader=reader), CPU, seed=0, batch=batch, session=session)
+    return Prototypes(network, Material(split=split, reader=reader), CPU, seed=seed, batch=batch, session=session)
 
 
 def gathered(network: Any, text: str) -> torch.Tensor:
@@ -73,7 +73,7 @@ def test_the_sharpness_that_is_judged_best_is_left_in_the_network(small_network:
 
     planting = make(network)
     figures = planting.choose_sharpness(judge, "value", (1.0, 0.5, 0.25))
-    assert not any("that was offered" in note for note in planting.reporter.notes)
+    assert not any("that was offered" in note for note in planting.session.reporter.notes)
     assert figures == {"sharpness": 0.5, "value": pytest.approx(0.0, abs=1e-6), "other": pytest.approx(0.5)}
     assert asked == pytest.approx([0.25, 0.5, 1.0])
     torch.testing.assert_close(network.decoder.to_query.weight.detach(), start * 0.5)
@@ -90,10 +90,10 @@ def test_a_sharpness_at_the_edge_of_what_was_offered_is_told(small_network: Call
     start = network.decoder.to_query.weight.detach().clone()
     planting = make(network)
     planting.choose_sharpness(lambda: {"v": -abs((network.decoder.to_query.weight / start).mean().item() - best)}, "v", (1.0, 0.5, 0.25))
-    assert any(f"attention enters with sharpness {said} (validation v" in note for note in planting.reporter.notes)
+    assert any(f"attention enters with sharpness {said} (validation v" in note for note in planting.session.reporter.notes)
     alone = make(small_network())
     alone.choose_sharpness(lambda: {"v": 0.0}, "v", (best,))  # nothing else was offered
-    assert not any("that was offered" in note for note in alone.reporter.notes)
+    assert not any("that was offered" in note for note in alone.session.reporter.notes)
 
 
 def test_a_decoder_that_cannot_plant_its_tables_is_refused(small_network: Callable[..., Any]) -> None:
@@ -112,10 +112,11 @@ def test_the_background_is_of_a_few_documents_that_follow_from_the_seed(
     small_network: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prototypes, "BACKGROUND", 2)
-    planting, found = make(small_network().eval()), set()
-    for planting.seed in (0, 0, 1, 2, 3):
-        assert planting._sample().sum() == 2
-        found.add(tuple(planting._sample().tolist()))
+    found = set()
+    for seed in (0, 0, 1, 2, 3):
+        planting = make(small_network().eval(), seed=seed)
+        assert planting.sampled.sum() == 2
+        found.add(tuple(planting.sampled.tolist()))
     assert 1 < len(found) < 5
 
 

@@ -11,7 +11,7 @@ from clinic import Clinic
 
 from plant_cli.api import UsageError
 from plant_cli.runs.folder import VALIDATION
-from plant_cli.training import shortlisting
+from plant_cli.training import stage2
 
 NARROW = "finetune.shortlist={name: words, size: 4, frequent: 2}"
 
@@ -27,7 +27,7 @@ def has_recall(trained: Clinic, stage: str) -> bool:
 def test_by_default_it_is_used_where_labels_are_many(trained: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     trained.planted().run("finetune", "finetune.epochs=1")
     assert not has_recall(trained, "finetune")
-    monkeypatch.setattr(shortlisting, "SHORTLIST_FROM", 12)
+    monkeypatch.setattr(stage2, "SHORTLIST_FROM", 12)
     trained.run("finetune", "finetune.epochs=1", tag="many")
     assert has_recall(trained, "finetune-many")
     trained.run("finetune", "finetune.epochs=1", "finetune.scorers=none", tag="alone")  # labels that are not proposed would learn little
