@@ -93,6 +93,8 @@ from plant_cli.data.text_tables import shorten as shorten
 from plant_cli.data.text_tables import show_names as show_names
 from plant_cli.data.vocabularies import System as System
 from plant_cli.data.vocabularies import add_dot as add_dot
+from plant_cli.data.words import choose_columns as choose_columns
+from plant_cli.data.words import count_known as count_known
 from plant_cli.evaluation.auc import average_auc as average_auc
 from plant_cli.evaluation.auc import pooled_auc as pooled_auc
 from plant_cli.evaluation.counters import (
@@ -239,12 +241,6 @@ from plant_cli.network.windows import (
 )
 from plant_cli.relevance.normalise import entropy as entropy
 from plant_cli.relevance.normalise import mutual_information as mutual_information
-from plant_cli.scoring.lexical import (
-    choose_columns as choose_columns,
-)
-from plant_cli.scoring.lexical import (
-    count_known as count_known,
-)
 from plant_cli.scoring.lexical import (
     count_pieces as count_pieces,
 )

@@ -181,7 +181,7 @@ class Split:
         return replace(
             self,
             doc_ids=[self.doc_ids[row] for row in chosen],
-            texts=[self.texts[row] for row in chosen],
+            texts=[self.texts[row] for row in chosen] if self.texts else (),
             gold=self.gold[rows],
             unseen=self.unseen[rows],
             evidence=None if self.evidence is None else self.evidence.take(rows),
@@ -214,9 +214,6 @@ class Analyser(Protocol):
 
     def spell(self, text: str) -> list[str]:
         """The words of a text, in order."""
-
-    def words(self, text: str) -> list[tuple[str, int, int]]:
-        """Each word with its start and end in the text, in code points; the end is exclusive."""
 
     def forms(self) -> Iterator[tuple[str, str]]:
         """Pairs of word and form, for the forms that were reduced so far."""

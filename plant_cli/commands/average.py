@@ -17,7 +17,7 @@ from plant_cli.api import (
     UsageError,
 )
 from plant_cli.commands.command_options import PredictOptions
-from plant_cli.commands.scored_split import open_cache, report, require_every_score
+from plant_cli.commands.scored_split import report, require_every_score, score_split
 from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.files import read_size
 from plant_cli.evaluation.gold import join_gold
@@ -30,7 +30,7 @@ from plant_cli.scoring.decisions import write_thresholds
 from plant_cli.scoring.models import load_model
 from plant_cli.scoring.opened_models import find_source
 from plant_cli.scoring.predictions import PREDICTIONS, remove_scores, require_room, write_predictions
-from plant_cli.scoring.top_labels import Keep, Scoring
+from plant_cli.scoring.top_labels import Keep
 from plant_cli.training.judging import KEPT
 
 SCRATCH = "validation-scores"  # while an average is made
@@ -111,16 +111,7 @@ def _load(
 
     def score(name: SplitName, keep: Keep) -> Cut:
         split = corpus.split(name)
-        scoring = Scoring(
-            name=f"{name} with {system}",
-            k=1,
-            batch=options.micro_batch,
-            reporter=context.reporter,
-            keep=keep,
-            should_stop=lambda: context.stopping,
-            evidence=split.evidence,
-            cached=open_cache(context, options, name),
-        )
+        scoring = replace(score_split(context, options, split), name=f"{name} with {system}", k=1, keep=keep)
         return model.score(split.texts, scoring).cut
 
     return score

@@ -28,6 +28,7 @@ from plant_cli.relevance.engine import KeptWords, Selection, Signal, bind_signal
 from plant_cli.relevance.normalise import add_title_words, normalise
 from plant_cli.relevance.relevance_table import Weighed, read_label_words, write_forms, write_relevance
 from plant_cli.runs.processes import default_threads
+from plant_cli.runs.session import open_session
 
 SHOWN_WORDS = 8
 
@@ -39,14 +40,13 @@ def run(context: StageContext, options: MigOptions) -> Result:
     weight = _weigh_titles(context, corpus, options)
     counter = CorpusCounter(
         corpus=corpus,
+        session=open_session(context),
         min_df=options.min_df,
         occurrences=signal.needs_occurrences,
         memory=read_size(options.memory),
-        reporter=context.reporter,
         check=partial(_stop_if_asked, context),
         splits=tuple(corpus) if options.allow_leakage else ("train",),
         keep=_title_words(corpus) if weight else frozenset(),
-        folder=context.folder,
         jobs=choose_jobs(context.machine, options.jobs),
     )
     if options.allow_leakage:

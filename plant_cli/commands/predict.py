@@ -12,15 +12,16 @@ from plant_cli.api import (
 )
 from plant_cli.commands.average import average
 from plant_cli.commands.command_options import PredictOptions
-from plant_cli.commands.scored_split import open_cache, report, require_every_score
+from plant_cli.commands.scored_split import report, require_every_score, score_split
 from plant_cli.data.files import read_size
 from plant_cli.evaluation.systems import find_chosen
 from plant_cli.network.candidates import propose
 from plant_cli.network.reading_checks import load_statistics
+from plant_cli.runs.session import open_session
+from plant_cli.runs.word_store import open_words
 from plant_cli.scoring.models import has_network, load_model
 from plant_cli.scoring.opened_models import find_source
 from plant_cli.scoring.predictions import PREDICTIONS, require_room, write_parts, write_predictions, writing_scores
-from plant_cli.scoring.top_labels import Scoring
 
 
 def run(context: StageContext, options: PredictOptions) -> Result:
@@ -45,20 +46,11 @@ def run(context: StageContext, options: PredictOptions) -> Result:
                 todo="leave --shortlist out",
             )
         statistics = load_statistics(context.input("mig"), corpus)
+        words = open_words(open_session(context), corpus, split.name).documents
         shortlist = context.component(ShortlistSpec, options.shortlist)
-        proposed = propose(shortlist, statistics, {split.name: split.texts}, context.reporter)
+        proposed = propose(shortlist, statistics, {split.name: (split.texts, words)}, context.reporter)
     model = load_model(find_source(context, folder))
-    scoring = Scoring(
-        name=split.name,
-        k=options.top_k,
-        batch=options.micro_batch,
-        reporter=context.reporter,
-        candidates=proposed.get(split.name),
-        should_stop=lambda: context.stopping,
-        evidence=split.evidence,
-        parts=True,
-        cached=open_cache(context, options, split.name) if has_network(folder) else None,
-    )
+    scoring = replace(score_split(context, options, split), candidates=proposed.get(split.name), parts=True)
     if options.auc:
         with writing_scores(context.folder, split.doc_ids, len(corpus.labels), corpus.labels.hash) as kept:
             top = model.score(split.texts, replace(scoring, keep=kept.write))

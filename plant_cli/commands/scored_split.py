@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 from plant_cli.api import (
     Column,
     Corpus,
@@ -17,21 +14,29 @@ from plant_cli.api import (
 from plant_cli.api.context import with_tag
 from plant_cli.commands.command_options import PredictOptions
 from plant_cli.network.cuts import cut_summary
-from plant_cli.network.reading import HiddenReader, LiveReader
-from plant_cli.network.state_cache import StateCache
+from plant_cli.network.state_cache import SplitCache, StateCache
 from plant_cli.runs.processes import process_count
 from plant_cli.runs.session import open_session
-from plant_cli.scoring.top_labels import TopLabels
+from plant_cli.runs.word_store import open_words
+from plant_cli.scoring.top_labels import Scoring, TopLabels
 
 SHOWN = 5  # documents, and labels of each, in the table
 
 
-def open_cache(context: StageContext, options: PredictOptions, split: str) -> Callable[[LiveReader], HiddenReader]:
-    """Gives a reader of a split that takes hidden states from the run's cache."""
-    cache = StateCache(
-        session=open_session(context), data_hash=context.corpus().data_hash, limit=options.cache_limit, batch=options.micro_batch
+def score_split(context: StageContext, options: PredictOptions, split: Split) -> Scoring:
+    """How a split is scored: its words, tokens and hidden states are kept in the run."""
+    corpus, session = context.corpus(), open_session(context)
+    cache = StateCache(session=session, data_hash=corpus.data_hash, limit=options.cache_limit, batch=options.micro_batch)
+    return Scoring(
+        name=split.name,
+        k=options.top_k,
+        batch=options.micro_batch,
+        reporter=context.reporter,
+        should_stop=lambda: context.stopping,
+        evidence=split.evidence,
+        words=lambda: open_words(session, corpus, split.name).documents,
+        cache=SplitCache(cache=cache, split=split.name),
     )
-    return partial(cache.open, split=split)
 
 
 def require_every_score(options: PredictOptions) -> None:

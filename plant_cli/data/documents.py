@@ -19,6 +19,7 @@ Table = TypeVar("Table", pl.DataFrame, pl.LazyFrame)
 Frames = Mapping[SplitName, pl.DataFrame]
 COLUMNS = ("doc_id", "text", "labels")
 BATCH = 2_000  # documents that are in memory together where a split is read in batches
+KEPT = 1 << 27  # bytes of a corpus that is kept in memory when it is first read
 
 
 def read_frames(dataset: Dataset) -> dict[SplitName, pl.DataFrame]:
@@ -233,16 +234,31 @@ def read_digests(dataset: Dataset, reporter: Reporter, *, thorough: bool = True)
     }
 
 
-def read_fingerprints(dataset: Dataset, reporter: Reporter) -> tuple[dict[SplitName, pl.DataFrame], dict[SplitName, SplitRecord]]:
-    """Digests of all splits, not thorough, and, from the same reading, the fingerprints of their tidied documents."""
-    digests, records = {}, {}
+@dataclass(frozen=True, kw_only=True)
+class FirstReading:
+    """What one reading of all splits gives."""
+
+    digests: dict[SplitName, pl.DataFrame]  # not thorough
+    records: dict[SplitName, SplitRecord]  # fingerprints of the tidied documents
+    documents: dict[SplitName, pl.DataFrame]  # the tidied documents themselves; none of a corpus of more than `KEPT` bytes
+
+
+def read_first(dataset: Dataset, reporter: Reporter) -> FirstReading:
+    """Read all splits; a small corpus stays in memory, so that the command need not read it again."""
+    digests, records, size = {}, {}, 0
+    documents: dict[SplitName, list[pl.DataFrame]] = {}
     for name in find_splits(dataset):
         fingerprint, parts = Fingerprint(), []
         for batch in read_progress(dataset, name, reporter):
-            fingerprint.add(tidy(batch.with_columns(pl.col("doc_id").fill_null(""))))  # a missing id is refused later, with all others
+            frame = tidy(batch.with_columns(pl.col("doc_id").fill_null("")))  # a missing id is refused later, with all others
+            fingerprint.add(frame)
             parts.append(digest(batch, thorough=False))
+            documents.setdefault(name, []).append(frame)
+            size += int(frame.estimated_size())
+            if size > KEPT:
+                documents.clear()
         digests[name], records[name] = pl.concat(parts), fingerprint.record()
-    return digests, records
+    return FirstReading(digests=digests, records=records, documents={name: pl.concat(parts) for name, parts in documents.items()})
 
 
 def read_progress(dataset: Dataset, name: SplitName, reporter: Reporter) -> Iterator[pl.DataFrame]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from plant_cli.data.corpus_files import (
     SplitRecord,
     write_tables,
 )
-from plant_cli.data.documents import Frames, SplitTexts, read_fingerprints, tidy
+from plant_cli.data.documents import Frames, SplitTexts, read_first, tidy
 from plant_cli.data.evidence import read_evidence
 from plant_cli.data.files import hash_strings
 from plant_cli.data.labels import count_labels, describe, find_further_parents, read_excluded, tabulate_gold
@@ -36,7 +36,8 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Repo
     """Make a run's corpus of a dataset."""
     for remark in dataset.remarks:
         reporter.warn(remark)
-    raw, records = _leave_out_empty(*read_fingerprints(dataset, reporter), reporter)
+    first = read_first(dataset, reporter)
+    raw, records = _leave_out_empty(first.digests, first.records, reporter)
     _report(examine(raw, REQUIRED), reporter)
     titles = read_titles(dataset, reporter)
     titled = find_titled(titles) if section.zero_shot else titles.clear()
@@ -56,16 +57,19 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Repo
     gold = tabulate_gold(frames, labels["label"])
     tables = {LABELS_FILE: labels, GOLD_FILE: gold, EVIDENCE_FILE: evidence, EXCLUDED_FILE: excluded, PARENTS_FILE: parents}
     outputs = write_tables(folder, tables, asdict(describe(frames)))
+    texts: Sequence[str] = SplitTexts(dataset, "train", frames["train"].height, frozenset(held_out))
+    if first.documents:
+        texts = first.documents["train"].filter(~pl.col("doc_id").is_in(held_out))["text"].to_list()
     CorpusRecord(
         source=section.model_dump(mode="json"),
         files=list(dataset.files),
         splits=records,
         held_out=held_out,
         label_hash=hash_strings(labels["label"]),
-        analyser=choose_analyser(section.analyser, SplitTexts(dataset, "train", frames["train"].height, frozenset(held_out)), reporter),
+        analyser=choose_analyser(section.analyser, texts, reporter),
         outputs=outputs,
     ).write(folder)
-    return open_corpus(folder, lambda: dataset)
+    return open_corpus(folder, lambda: dataset, first.documents)
 
 
 def _leave_out_empty(raw: Frames, records: dict[SplitName, SplitRecord], reporter: Reporter) -> tuple[Frames, dict[SplitName, SplitRecord]]:

@@ -26,7 +26,7 @@ from plant_cli.data.corpus_files import (
     read_table,
     require_outputs,
 )
-from plant_cli.data.documents import read_batches, tidy
+from plant_cli.data.documents import BATCH, read_batches, tidy
 from plant_cli.data.evidence import encode_evidence
 from plant_cli.data.labels import LabelTable, encode_excluded, encode_gold, group_parents
 from plant_cli.data.records import require_same, stamp
@@ -43,6 +43,7 @@ class StoredCorpus:
     load: Callable[[], Dataset] = field(repr=False)
     evidence: pl.DataFrame | None = field(default=None, repr=False)
     excluded: pl.DataFrame | None = field(default=None, repr=False)
+    documents: Mapping[SplitName, pl.DataFrame] = field(default_factory=dict, repr=False)  # of the source, if they have just been read
     _splits: dict[SplitName, Split] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -140,6 +141,9 @@ class StoredCorpus:
 
     def _read(self, source: SplitName) -> Iterator[pl.DataFrame]:
         """The tidy documents of a split of the source, in batches; at the end they are compared by hash with those of the record."""
+        if source in self.documents:
+            yield from self.documents[source].iter_slices(BATCH)
+            return
         if source not in self.dataset.splits:
             raise self._other_source(f"the corpus has no split '{source}' any more")
         fingerprint = Fingerprint()
@@ -156,8 +160,8 @@ class StoredCorpus:
         return ArtefactError(what, where=where, expected="the corpus that the run was made from", todo=todo)
 
 
-def open_corpus(folder: Path, load: Callable[[], Dataset]) -> StoredCorpus:
-    """The corpus that `prepare` wrote."""
+def open_corpus(folder: Path, load: Callable[[], Dataset], documents: Mapping[SplitName, pl.DataFrame] | None = None) -> StoredCorpus:
+    """The corpus that `prepare` wrote; `documents` of its source are those that it has just read."""
     record = CorpusRecord.read(folder)
     require_outputs(folder, record)
     index = read_labels(folder)
@@ -178,7 +182,9 @@ def open_corpus(folder: Path, load: Callable[[], Dataset]) -> StoredCorpus:
         against=folder / SPLITS_FILE,
     )
     evidence, excluded = read_table(folder, EVIDENCE_FILE), read_table(folder, EXCLUDED_FILE)
-    return StoredCorpus(folder=folder, record=record, labels=labels, load=load, evidence=evidence, excluded=excluded)
+    return StoredCorpus(
+        folder=folder, record=record, labels=labels, load=load, evidence=evidence, excluded=excluded, documents=documents or {}
+    )
 
 
 def _share_empty(column: pl.Series) -> list[list[str]]:

@@ -11,7 +11,7 @@ from plant_cli.api.corpus import WordReducer
 from plant_cli.api.specs import AnalyserSpec
 from plant_cli.data.corpus_files import AnalyserRecord
 from plant_cli.data.languages import SAMPLE, find_language, name_language, share_languages
-from plant_cli.data.words import REMEMBERED, normalise, spell, words
+from plant_cli.data.words import REMEMBERED, normalise, spell
 from plant_cli.registry import installed
 
 AUTO, NONE = "auto", "none"
@@ -40,11 +40,6 @@ class WordAnalyser:
         """The words of a text, reduced, in order, with repeats."""
         reduced = self._choose(text)
         return spell(text) if reduced is None else list(map(reduced.__getitem__, spell(text)))
-
-    def words(self, text: str) -> list[tuple[str, int, int]]:
-        """The same with their positions in the text."""
-        reduced = self._choose(text)
-        return words(text) if reduced is None else [(reduced[form], start, end) for form, start, end in words(text)]
 
     def forms(self) -> Iterator[tuple[str, str]]:
         """Each reduced word so far with each of its forms."""

@@ -11,8 +11,8 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor, nn
 
-from plant_cli.api import ComponentError, Options, PairDecoder, Reading, Reporter, ShortlistInput, ShortlistSpec
-from plant_cli.data.words import count_words
+from plant_cli.api import ComponentError, Documents, Options, PairDecoder, Reading, Reporter, ShortlistInput, ShortlistSpec
+from plant_cli.data.words import count_in_order, find_words
 from plant_cli.network.assembly import Network
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import HiddenReader
@@ -124,9 +124,12 @@ class ShortlistedLabels:
 
 
 def propose(
-    shortlist: tuple[ShortlistSpec, Options], statistics: WordStatistics, splits: Mapping[str, Sequence[str]], reporter: Reporter
+    shortlist: tuple[ShortlistSpec, Options],
+    statistics: WordStatistics,
+    splits: Mapping[str, tuple[Sequence[str], Documents]],
+    reporter: Reporter,
 ) -> dict[str, ShortlistedLabels]:
-    """Build a shortlist, and ask it for the labels of every text of some splits.
+    """Build a shortlist, and ask it for the labels of every text of some splits, which are given with their words.
 
     Raises:
         ComponentError: the shortlist breaks a promise.
@@ -143,12 +146,14 @@ def propose(
     built = spec.build(options, given)
     columns = {word: column for column, word in enumerate(table.words)}
     proposed: dict[str, ShortlistedLabels] = {}
-    for name, texts in splits.items():
+    for name, (texts, words) in splits.items():
         found: list[Rows] = []
+        column_of = find_words(words, columns)
         with reporter.progress(f"shortlist {spec.name}: {name}", len(texts), "documents") as task:
             for start in range(0, len(texts), BATCH):
                 part = texts[start : start + BATCH]
-                proposals = built.propose(part, count_words(part, columns, statistics.analyser))
+                counts = count_in_order(words.take(np.arange(start, start + len(part))), column_of, len(columns))
+                proposals = built.propose(part, counts)
                 found.extend(_checked(spec.name, proposals, len(part), len(statistics.docs_with_label)))
                 task.advance(len(part))
         proposed[name] = ShortlistedLabels(found, len(statistics.docs_with_label))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -12,13 +13,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from plant_cli.api import Analyser, Evidence, Reading, Reporter, TokenBatch
+from plant_cli.api import Documents, Evidence, Reading, Reporter, TokenBatch
+from plant_cli.data.words import find_borders, find_words
 from plant_cli.network.assembly import Network
 from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
 from plant_cli.network.cuts import measure_cut
 from plant_cli.network.hardware import Hardware
 
 Rows = npt.NDArray[np.int64]
+Spans = npt.NDArray[np.int32]
 OUTSIDE = -1  # a word that the relevance table does not have
 
 
@@ -36,38 +39,51 @@ class DocumentWords:
         return DocumentWords(vocabulary=self.vocabulary[self.word[first]], token=token, word=np.arange(len(token)))
 
 
-def match_words(text: str, spans: npt.NDArray[np.int32], rows: Mapping[str, int], analyser: Analyser) -> DocumentWords:
+def match_words(words: Rows, borders: Spans, spans: Spans, row_of: Rows) -> DocumentWords:
     """Match the words of a text with its tokens.
 
     Args:
-        spans: character offsets [T, 2] of the tokens, in order.
-        rows: row of each word in the relevance table.
+        words: number of each word, in order [n].
+        borders: character offsets of these words [n, 2].
+        spans: character offsets of the tokens, in order [T, 2].
+        row_of: row of each word in the relevance table, by its number, or `OUTSIDE`.
     """
-    found = analyser.words(text)
-    distinct: dict[str, int] = {}
-    numbers = np.array([distinct.setdefault(word, len(distinct)) for word, _, _ in found], dtype=np.int64)
-    begins = np.array([start for _, start, _ in found], dtype=np.int64)
-    ends = np.array([end for _, _, end in found], dtype=np.int64)
-    first = np.searchsorted(spans[:, 1], begins, side="right")
-    last = np.searchsorted(spans[:, 0], ends, side="left")
+    distinct, firsts, numbers = np.unique(words, return_index=True, return_inverse=True)
+    order = np.argsort(firsts)  # words are numbered as they come
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    first = np.searchsorted(spans[:, 1], borders[:, 0], side="right")
+    last = np.searchsorted(spans[:, 0], borders[:, 1], side="left")
     counts = np.maximum(last - first, 0)
     within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
     token = np.repeat(first, counts) + within
-    word = np.repeat(numbers, counts)
+    word = np.repeat(place[numbers], counts)
     seen = np.unique(word)  # words whose tokens lie beyond the backbone's limit have no token to be scored at
-    vocabulary = np.array([rows.get(w, OUTSIDE) for w in distinct], dtype=np.int64)[seen] if len(seen) else seen
-    return DocumentWords(vocabulary=vocabulary, token=token, word=np.searchsorted(seen, word))
+    return DocumentWords(vocabulary=row_of[distinct[order[seen]]], token=token, word=np.searchsorted(seen, word))
 
 
-def find_token_words(texts: Sequence[str], tokens: TokenBatch, vocabulary: Sequence[str], analyser: Analyser) -> list[Rows]:
-    """For each document, the row of each token's word in the relevance table [T], or `OUTSIDE`.
+def match_texts(texts: Sequence[str], words: Documents, tokens: TokenBatch, vocabulary: Sequence[str]) -> Iterator[DocumentWords]:
+    """Match the words of each text with its tokens.
+
+    Args:
+        texts: one a document.
+        words: of these documents.
+        tokens: of these documents.
+        vocabulary: words of the relevance table.
+    """
+    row_of = find_words(words, {word: row for row, word in enumerate(vocabulary)})
+    ends = pairwise(words.ends.tolist())
+    for text, spans, (first, last) in zip(texts, tokens.spans, ends, strict=True):
+        yield match_words(words.numbers[first:last], find_borders(text), spans, row_of)
+
+
+def find_token_words(texts: Sequence[str], words: Documents, tokens: TokenBatch, vocabulary: Sequence[str]) -> list[Rows]:
+    """For each document, the row of each token's word in the relevance table [T], or `OUTSIDE`; arguments as those of `match_texts`.
 
     Where a token overlaps several words of the table, the first of them counts.
     """
-    rows = {word: row for row, word in enumerate(vocabulary)}
     found = []
-    for text, spans in zip(texts, tokens.spans, strict=True):
-        matched = match_words(text, spans, rows, analyser)
+    for matched, spans in zip(match_texts(texts, words, tokens, vocabulary), tokens.spans, strict=True):
         entries = matched.vocabulary[matched.word]
         known = np.flatnonzero(entries != OUTSIDE)[::-1]  # the first is written last
         words_of_tokens = np.full(len(spans), OUTSIDE, dtype=np.int64)

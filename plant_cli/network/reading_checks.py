@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.api import Analyser, Backbone, BackboneSpec, Corpus, Options, Reporter, SplitName
+from plant_cli.api import Backbone, BackboneSpec, Corpus, Options, Reporter, SplitName
 from plant_cli.data.checks import Finding
 from plant_cli.data.documents import take_texts
 from plant_cli.data.languages import name_language, share_languages
@@ -25,7 +25,6 @@ class WordStatistics:
     docs_with_word: npt.NDArray[np.int64]  # training documents with each word [V]
     docs_with_label: npt.NDArray[np.int64]  # training documents with each label [L]
     documents: int  # training documents N
-    analyser: Analyser  # finds words in texts as these were found
 
 
 def load_statistics(folder: Path, corpus: Corpus) -> WordStatistics:
@@ -39,7 +38,6 @@ def load_statistics(folder: Path, corpus: Corpus) -> WordStatistics:
         docs_with_word=read_vocabulary(folder)["docs_with_word"].to_numpy(),
         docs_with_label=read_label_index(folder)["docs_with_label"].to_numpy(),
         documents=count_documents(folder) or corpus.sizes["train"],
-        analyser=corpus.analyser,
     )
 
 

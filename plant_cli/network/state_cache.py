@@ -146,6 +146,22 @@ class StateCache:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class SplitCache:
+    """The cache of one split."""
+
+    cache: StateCache
+    split: str
+
+    def tokenize(self, network: Network, texts: Sequence[str], hardware: Hardware) -> TokenBatch:
+        """See `StateCache.tokenize`."""
+        return self.cache.tokenize(network, texts, self.split, hardware)
+
+    def open(self, live: LiveReader) -> HiddenReader:
+        """See `StateCache.open`."""
+        return self.cache.open(live, self.split)
+
+
 def _write_tokens(folder: Path, tokens: TokenBatch) -> None:
     remove(folder)
     folder.mkdir(parents=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol
@@ -12,7 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
 
-BATCH_TOKENS = 1 << 22  # word occurrences held at once before they are added up: about 50 MB
+from plant_cli.api.scorers import Documents
+from plant_cli.data.blocks import cut_blocks
+
+BATCH_WORDS = 1 << 22  # word occurrences that are added up together: about 50 MB
 CACHED_PAIRS = 1 << 18  # pairs per block whose temporaries (about ten arrays of 8 bytes) stay near the processor
 Ints = npt.NDArray[np.integer[Any]]
 
@@ -26,58 +28,45 @@ class Terms:
     docs_with_word: npt.NDArray[np.int64]  # [V]
 
 
-def count_terms(documents: Iterable[Iterable[str]], min_df: int = 2, keep: Set[str] = frozenset()) -> Terms:
-    """Count the words of a stream of documents, each read once.
+def count_terms(documents: Documents, min_df: int = 2, keep: Set[str] = frozenset()) -> Terms:
+    """Count the words of documents.
 
     Args:
-        documents: the words of each document, in any order, with repeats.
+        documents: as words.
         min_df: words in fewer documents than this are left out.
         keep: words that are kept however rare they are.
     """
-    numbers: dict[str, int] = {}
-    return join_batches(list(count_batches(documents, numbers)), numbers, min_df, keep)
+    return join_batches(list(count_batches(documents)), documents.vocabulary, min_df, keep)
 
 
-def count_batches(documents: Iterable[Iterable[str]], numbers: dict[str, int]) -> Iterator[csr_array]:
-    """Matrices of consecutive documents over the words seen so far; a new word gets the next number in `numbers`."""
-    tokens, ends = array("i"), [0]
-    for document in documents:
-        tokens.extend([numbers.setdefault(word, len(numbers)) for word in document])
-        ends.append(len(tokens))
-        if len(tokens) >= BATCH_TOKENS:
-            yield _count(tokens, ends, len(numbers))
-            tokens, ends = array("i"), [0]
-    if len(ends) > 1:
-        yield _count(tokens, ends, len(numbers))
+def count_batches(documents: Documents) -> Iterator[csr_array]:
+    """How often each word is in each document, csr [b, W] int32 of consecutive documents."""
+    for first, last in pairwise(cut_blocks(np.diff(documents.ends), BATCH_WORDS)):
+        ends = documents.ends[first : last + 1]
+        numbers = documents.numbers[ends[0] : ends[-1]].copy()  # summing works in place
+        ones = np.ones(len(numbers), dtype=np.int32)
+        counted = csr_array((ones, numbers, (ends - ends[0]).astype(np.int32)), shape=(last - first, len(documents.vocabulary)))
+        counted.sum_duplicates()
+        yield counted
 
 
-def _count(tokens: array[int], ends: list[int], width: int) -> csr_array:
-    ones = np.ones(len(tokens), dtype=np.int32)
-    counted = csr_array((ones, np.array(tokens, dtype=np.int32), np.asarray(ends, dtype=np.int32)), shape=(len(ends) - 1, width))
-    counted.sum_duplicates()
-    return counted
-
-
-def join_batches(batches: Sequence[csr_array], numbers: Mapping[str, int], min_df: int, keep: Set[str] = frozenset()) -> Terms:
-    """The words of all documents, from the batches and numbers of `count_batches`; arguments as in `count_terms`."""
-    widened = [csr_array((p.data, p.indices, p.indptr), shape=(p.shape[0], len(numbers))) for p in batches]
-    counted = csr_array(vstack(widened, format="csr")) if widened else csr_array((0, 0), dtype=np.int32)
-    frequency = np.bincount(counted.indices, minlength=len(numbers)).astype(np.int64)
-    words, order = choose_words(numbers, frequency, min_df, keep)
+def join_batches(batches: Sequence[csr_array], vocabulary: Sequence[str], min_df: int, keep: Set[str] = frozenset()) -> Terms:
+    """The words of all documents, from the batches of `count_batches`; arguments as in `count_terms`."""
+    counted = csr_array(vstack(batches, format="csr")) if batches else csr_array((0, len(vocabulary)), dtype=np.int32)
+    frequency = np.bincount(counted.indices, minlength=len(vocabulary)).astype(np.int64)
+    words, order = choose_words(vocabulary, frequency, min_df, keep)
     chosen = csr_array(counted[:, order])
     chosen.sort_indices()
     return Terms(words=words, occurrences=chosen, docs_with_word=frequency[order])
 
 
 def choose_words(
-    numbers: Mapping[str, int], frequency: npt.NDArray[np.int64], min_df: int, keep: Set[str]
+    vocabulary: Sequence[str], frequency: npt.NDArray[np.int64], min_df: int, keep: Set[str]
 ) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
-    """The vocabulary, by falling document frequency, then alphabetically, and the number of each of its words [V]."""
-    names = list(numbers)
-    wanted = frequency >= min_df
-    wanted[[numbers[word] for word in keep if word in numbers]] = True
-    order = sorted(np.flatnonzero(wanted).tolist(), key=lambda i: (-frequency[i], names[i]))
-    return tuple(names[i] for i in order), np.asarray(order, dtype=np.int64)
+    """The words that are kept, by falling document frequency, then alphabetically, and the number of each of them [V]."""
+    chosen = [number for number, word in enumerate(vocabulary) if frequency[number] >= min_df or word in keep]
+    chosen.sort(key=lambda number: (-frequency[number], vocabulary[number]))
+    return tuple(vocabulary[number] for number in chosen), np.asarray(chosen, dtype=np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)

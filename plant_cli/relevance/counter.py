@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from scipy.sparse import csr_array, vstack
 
-from plant_cli.api import Corpus, DataError, Reporter, SplitName, UsageError
+from plant_cli.api import Corpus, DataError, Documents, SplitName, UsageError
 from plant_cli.data.shares import Shard, find_paths
-from plant_cli.relevance.cooccurrence import Cooccurrence, MemoryCounts, Terms
+from plant_cli.data.words import join_documents
+from plant_cli.relevance.cooccurrence import Cooccurrence, MemoryCounts
 from plant_cli.relevance.relevance_table import read_pairs, write_forms
 from plant_cli.relevance.shards import RECORD, open_shards, write_shard
 from plant_cli.relevance.spooling import SpooledCounts, SpooledTerms, read_terms
+from plant_cli.runs.session import Session
+from plant_cli.runs.word_store import SplitWords, open_words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,56 +25,36 @@ class CorpusCounter:
     """Counts a corpus; the numbers do not depend on memory, threads or shares."""
 
     corpus: Corpus
+    session: Session  # of the stage: its run keeps the words of texts, its folder those that do not fit in memory
     min_df: int  # words in fewer training documents than this are left out
     occurrences: bool  # whether to count how often words occur, too
     memory: int  # bytes for the blocks of labels under way
-    reporter: Reporter
     check: Callable[[], None]  # called often; raises an error if the user asked to stop
     splits: Sequence[SplitName] = ("train",)  # more than train is leakage
     keep: Set[str] = frozenset()  # words that are kept however rare they are
-    folder: Path | None = None  # for words that do not fit in memory (default: the system's folder for temporary files)
     jobs: int = 1  # threads that will ask for counts
 
+    @cached_property
+    def _words(self) -> list[SplitWords]:
+        return [open_words(self.session, self.corpus, name, check=self.check) for name in self.splits]
+
     def count(self) -> Cooccurrence:
-        """Counts of all training documents.
+        """Counts of all training documents; `DataError` if no word is left."""
+        return self._require_words(self._count([part.documents for part in self._words], self.min_df, slice(None)))
 
-        Raises:
-            DataError: no word is left.
-        """
-        return self._require_words(self._open(*self._read_documents(self.min_df)))
-
-    def _open(self, terms: Terms | SpooledTerms, gold: csr_array) -> Cooccurrence:
+    def _count(self, parts: Sequence[Documents], min_df: int, rows: slice) -> Cooccurrence:
+        gold = csr_array(vstack([self.corpus.gold_labels(name).gold[rows] for name in self.splits], format="csr"))
+        terms = read_terms(
+            join_documents(parts),
+            min_df=min_df,
+            keep=self.keep,
+            with_occurrences=self.occurrences,
+            memory=self.memory,
+            folder=self.session.folder,
+        )
         if isinstance(terms, SpooledTerms):
             return SpooledCounts(terms, gold, memory=self.memory, jobs=self.jobs)
         return MemoryCounts(terms, gold, with_occurrences=self.occurrences)
-
-    def _read_documents(self, min_df: int, shard: Shard | None = None) -> tuple[Terms | SpooledTerms, csr_array]:
-        """Words and labels, csr [N, L], of all documents or of a share of them; no text is kept."""
-        gold = [csr_array((0, len(self.corpus.labels)), dtype="int32")]
-
-        def read(advance: Callable[[float], None]) -> Iterator[Iterable[str]]:
-            start = 0
-            for part in (part for name in self.splits for part in self.corpus.stream(name)):
-                rows = slice(None) if shard is None else shard.rows_from(start)
-                gold.append(part.gold[rows])
-                for text in part.texts[rows]:
-                    words = self.corpus.analyser.spell(text)
-                    yield words if self.occurrences else dict.fromkeys(words)  # a large vocabulary is slow to search: each word once
-                    self.check()
-                start += len(part)
-                advance(len(part))
-
-        total = sum(self.corpus.sizes[name] for name in self.splits)
-        with self.reporter.progress("counting words", total, "documents") as task:
-            terms = read_terms(
-                read(task.advance),
-                min_df=min_df,
-                keep=self.keep,
-                with_occurrences=self.occurrences,
-                memory=self.memory,
-                folder=self.folder,
-            )
-        return terms, csr_array(vstack(gold, format="csr"))
 
     def merge(self, patterns: Sequence[str]) -> Cooccurrence:
         """Counts of all training documents, added up from folders that `plant mig --shard` wrote.
@@ -91,7 +75,7 @@ class CorpusCounter:
                 expected="folders that `plant mig --shard i/n` wrote",
                 todo="name the folder `mig` of each shard's run, such as --merge 'shards/*/mig'",
             )
-        self.reporter.note(f"adding up {len(folders)} shards: {', '.join(map(str, folders))}")
+        self.session.reporter.note(f"adding up {len(folders)} shards: {', '.join(map(str, folders))}")
         merged = open_shards(
             folders,
             data_hash=self.corpus.data_hash,
@@ -109,8 +93,9 @@ class CorpusCounter:
         Returns:
             The share, and how many documents, words and counts it has.
         """
-        terms, gold = self._read_documents(1, shard)
-        with self.reporter.progress(f"counting shard {shard}", len(self.corpus.labels), "labels") as task:
+        words = open_words(self.session, self.corpus, "train", shard=shard, check=self.check)
+        counting = self._count([words.documents], 1, shard.rows)
+        with self.session.reporter.progress(f"counting shard {shard}", len(self.corpus.labels), "labels") as task:
 
             def advance(labels: int) -> None:
                 task.advance(labels)
@@ -119,7 +104,7 @@ class CorpusCounter:
             pairs = write_shard(
                 folder,
                 shard,
-                self._open(terms, gold),
+                counting,
                 data_hash=self.corpus.data_hash,
                 label_hash=self.corpus.labels.hash,
                 analyser=self.corpus.analyser.hash,
@@ -127,14 +112,15 @@ class CorpusCounter:
                 jobs=self.jobs,
                 advance=advance,
             )
-        write_forms(folder, self.corpus.analyser.forms())
-        return {"shard": str(shard), "documents": gold.shape[0], "words": len(terms.words), "counts": pairs}
+        write_forms(folder, words.forms)
+        margins = counting.margins
+        return {"shard": str(shard), "documents": margins.n_docs, "words": len(margins.words), "counts": pairs}
 
     def gather_forms(self, patterns: Sequence[str] = ()) -> list[tuple[str, str]]:
-        """Each word with each of its forms in the training documents: as just counted, or as recorded with the shares that were merged."""
+        """Each word with each of its forms in documents and titles: as counted, or as recorded with the shares that were merged."""
         if patterns:
             return list(dict.fromkeys(pair for folder in _find_shards(patterns) for pair in read_pairs(folder)))
-        return list(self.corpus.analyser.forms())
+        return list(dict.fromkeys([*(pair for part in self._words for pair in part.forms), *self.corpus.analyser.forms()]))
 
     def _require_words(self, counts: Cooccurrence) -> Cooccurrence:
         if not counts.margins.words:

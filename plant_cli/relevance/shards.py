@@ -184,7 +184,7 @@ class MergedCounts:
         self._columns = ["label", "word", "both", *(["occurrences"] if with_occurrences else [])]
         vocabularies = {folder: _read_words(folder) for folder in records}
         words = merge_vocabularies(list(vocabularies.values()), min_df, keep)
-        self._shards = [_ShardReader(folder, number_words(vocabulary, words)) for folder, vocabulary in vocabularies.items()]
+        self._shards = [_ShardReader(folder, match_vocabulary(vocabulary, words)) for folder, vocabulary in vocabularies.items()]
         first, *others = (len(shard.offsets) - 1 for shard in self._shards)
         for folder, labels in zip(list(records)[1:], others, strict=True):
             if labels != first:
@@ -217,7 +217,7 @@ def merge_vocabularies(vocabularies: Sequence[pl.DataFrame], min_df: int, keep: 
     return added.filter(wanted).sort("docs_with_word", "word", descending=[True, False])
 
 
-def number_words(vocabulary: pl.DataFrame, words: pl.DataFrame) -> npt.NDArray[np.int32]:
+def match_vocabulary(vocabulary: pl.DataFrame, words: pl.DataFrame) -> npt.NDArray[np.int32]:
     """The row of each word of a share in the common vocabulary; −1 for a word that is left out."""
     numbered = words.select("word").with_row_index("number")
     rows = vocabulary.join(numbered, on="word", how="left", maintain_order="left")["number"]

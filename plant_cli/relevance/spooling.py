@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Set
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import IO
 
@@ -19,41 +19,34 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from plant_cli.api.scorers import Documents
 from plant_cli.data.blocks import cut_blocks
+from plant_cli.data.words import choose_columns
 from plant_cli.relevance.cooccurrence import CountedPairs, Ints, Margins, Terms, choose_words, count_batches, join_batches
 
 BYTES_PER_TERM = 32  # of a word of a document in memory: its batch, all batches joined, the chosen words, and their presence
 BYTES_READ = 24  # of a word of a document that is read back: its number, a one, and its share of the product
-_CHUNK = 1 << 22  # terms that are renumbered together
 _ITEM = np.dtype(np.int32)
 
 
 def read_terms(
-    documents: Iterable[Iterable[str]], *, min_df: int, keep: Set[str], with_occurrences: bool, memory: int, folder: Path | None
+    documents: Documents, *, min_df: int, keep: Set[str], with_occurrences: bool, memory: int, folder: Path | None
 ) -> Terms | SpooledTerms:
-    """Count the words of a stream of documents, each read once: in memory while they fit, else in files.
+    """Count the words of documents: in memory while they fit, else in files.
 
     Args:
+        documents: as words, which may be mapped into memory.
         with_occurrences: whether the files hold how often words occur.
         memory: bytes that the words of documents may take.
         folder: for the files (default: the system's folder for temporary files).
     """
-    numbers: dict[str, int] = {}
-    batches = count_batches(documents, numbers)
-    held, terms = [], 0
-    for batch in batches:
+    held: list[csr_array] = []
+    for batch in count_batches(documents):
         held.append(batch)
-        terms += batch.nnz
-        if terms * BYTES_PER_TERM > memory:
-            spool = _Spool(folder, with_occurrences=with_occurrences)
-            return spool.finish(chain(_drain(held), batches), numbers, min_df, keep)
-    return join_batches(held, numbers, min_df, keep)
-
-
-def _drain(batches: list[csr_array]) -> Iterator[csr_array]:
-    """The batches, each let go when the next is asked for."""
-    while batches:
-        yield batches.pop(0)
+        if sum(one.nnz for one in held) * BYTES_PER_TERM > memory:
+            held.clear()
+            return _spool(documents, min_df, keep, folder, with_occurrences=with_occurrences)
+    return join_batches(held, documents.vocabulary, min_df, keep)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,55 +84,29 @@ class SpooledTerms:
         return items
 
 
-class _Spool:
-    """Files that words are written to, first numbered in the order of their first occurrence, then by the vocabulary."""
-
-    def __init__(self, folder: Path | None, *, with_occurrences: bool) -> None:
-        self._folder = folder
-        self._kinds = 2 if with_occurrences else 1
-
-    def finish(self, batches: Iterator[csr_array], numbers: dict[str, int], min_df: int, keep: Set[str]) -> SpooledTerms:
-        """Write all batches, choose the vocabulary, and write its words alone again."""
-        raw, frequency, ends = self._open(), np.zeros(0, dtype=np.int64), [np.zeros(1, dtype=np.int64)]
-        for batch in batches:
-            frequency = np.pad(frequency, (0, batch.shape[1] - len(frequency))) + np.bincount(batch.indices, minlength=batch.shape[1])
-            ends.append(ends[-1][-1] + batch.indptr[1:].astype(np.int64))
-            for file, values in zip(raw, (batch.indices, batch.data), strict=False):
-                file.write(values.astype(_ITEM, copy=False).data)
-        words, order = choose_words(numbers, frequency, min_df, keep)
-        columns = np.full(len(numbers), -1, dtype=_ITEM)
-        columns[order] = np.arange(len(order), dtype=_ITEM)
-        offsets, lengths, files = self._renumber(raw, np.concatenate(ends), columns)
-        return SpooledTerms(words=words, docs_with_word=frequency[order], offsets=offsets, lengths=lengths, files=files)
-
-    def _open(self) -> tuple[IO[bytes], ...]:
-        if self._folder is not None:
-            self._folder.mkdir(parents=True, exist_ok=True)
-        return tuple(tempfile.TemporaryFile(dir=self._folder) for _ in range(self._kinds))
-
-    def _renumber(
-        self, raw: tuple[IO[bytes], ...], ends: npt.NDArray[np.int64], columns: npt.NDArray[np.int32]
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None, tuple[IO[bytes], ...]]:
-        """Offsets and lengths of the documents over the vocabulary, and the files; words outside of it are left out."""
-        chosen, sizes, lengths = self._open(), [np.zeros(1, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
-        for file in raw:
-            file.flush()
-            file.seek(0)
-        for first, last in pairwise(cut_blocks(np.diff(ends), _CHUNK)):
-            count = int(ends[last] - ends[first])
-            parts = [np.frombuffer(file.read(count * _ITEM.itemsize), dtype=_ITEM) for file in raw]
-            numbers = columns[parts[0]]
-            kept = numbers >= 0
-            before = np.concatenate([[0], np.cumsum(kept)])[ends[first : last + 1] - ends[first]]
-            sizes.append(np.diff(before))
-            kept_parts = [numbers[kept], *(part[kept] for part in parts[1:])]
-            if self._kinds > 1:
-                lengths.append(np.diff(np.concatenate([[0], np.cumsum(kept_parts[1], dtype=np.int64)])[before]))
-            for file, values in zip(chosen, kept_parts, strict=True):
-                file.write(values.data)
-        for file in chosen:
-            file.flush()
-        return np.cumsum(np.concatenate(sizes)), np.concatenate(lengths) if self._kinds > 1 else None, chosen
+def _spool(documents: Documents, min_df: int, keep: Set[str], folder: Path | None, *, with_occurrences: bool) -> SpooledTerms:
+    """Choose the vocabulary, then write its words of each document."""
+    frequency = np.zeros(len(documents.vocabulary), dtype=np.int64)
+    for batch in count_batches(documents):
+        frequency += np.bincount(batch.indices, minlength=len(frequency))
+    words, order = choose_words(documents.vocabulary, frequency, min_df, keep)
+    columns = np.full(len(frequency), -1, dtype=_ITEM)
+    columns[order] = np.arange(len(order), dtype=_ITEM)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    files = tuple(tempfile.TemporaryFile(dir=folder) for _ in range(2 if with_occurrences else 1))  # noqa: SIM115 (they vanish with the counts)
+    sizes, lengths = [np.zeros(1, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
+    for batch in count_batches(documents):
+        kept = choose_columns(batch, columns, len(order))
+        sizes.append(np.diff(kept.indptr))
+        lengths.append(np.asarray(kept.sum(axis=1), dtype=np.int64))
+        for file, values in zip(files, (kept.indices, kept.data), strict=False):
+            file.write(values.astype(_ITEM, copy=False).data)
+    for file in files:
+        file.flush()
+    offsets = np.cumsum(np.concatenate(sizes), dtype=np.int64)
+    counted = np.concatenate(lengths) if with_occurrences else None
+    return SpooledTerms(words=words, docs_with_word=frequency[order], offsets=offsets, lengths=counted, files=files)
 
 
 class SpooledCounts:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.api import Reason, Reporter, SilentReporter
+from plant_cli.api import Documents, Reason, Reporter, SilentReporter
+from plant_cli.data.words import find_borders, join_documents
 from plant_cli.scoring.fused_scorers import explain_labels
 from plant_cli.scoring.models import ModelSource, TrainedModel, load_model
 
@@ -39,14 +40,14 @@ def find_evidence(
     Raises:
         ArtefactError: the model is missing, damaged, or of another order of labels.
     """
-    model, analyser = load_model(source, fold=False), source.corpus.analyser
-    reasons = [_explain(model, text, chosen) for text, chosen in zip(texts, labels, strict=True)]
-    attention = model.attend(texts, labels, reporter)
+    model = load_model(source, fold=False)
+    split = [model.split([text]) for text in texts]
+    reasons = [_explain(model, words, chosen) for words, chosen in zip(split, labels, strict=True)]
+    attention = model.attend(texts, join_documents(split), labels, reporter)
     evidence = []
     for row, text in enumerate(texts):
-        words = analyser.words(text)
-        spans = np.array([[start, end] for _, start, end in words], dtype=np.int64).reshape(-1, 2)
-        weights = [_mark_words([word for word, _, _ in words], reason.words) for reason in reasons[row]]
+        spans = find_borders(text).astype(np.int64)
+        weights = [_mark_words(split[row], reason.words) for reason in reasons[row]]
         if attention is not None:
             tokens, by_label = attention[row]
             weights = [_join(add_to_words(tokens, one, spans), named) for one, named in zip(by_label, weights, strict=True)]
@@ -56,17 +57,16 @@ def find_evidence(
     return evidence
 
 
-def _explain(model: TrainedModel, text: str, labels: Sequence[int]) -> list[Reason]:
+def _explain(model: TrainedModel, words: Documents, labels: Sequence[int]) -> list[Reason]:
     if model.combination is None or model.scorers is None or not labels:
         return [Reason(text="")] * len(labels)
-    scored = model.scorers.read([text], SilentReporter(), "reasons", keep_words=True)
+    scored = model.scorers.score(words, SilentReporter(), "reasons")
     return explain_labels(scored, model.combination.scorer_weights, np.array([labels], dtype=np.int64))[0]
 
 
-def _mark_words(words: Sequence[str], named: Sequence[str]) -> Floats:
+def _mark_words(text: Documents, named: Sequence[str]) -> Floats:
     """1 for each word of a text that is named, else 0."""
-    known = set(named)
-    return np.array([word in known for word in words], dtype=np.float64)
+    return np.array([word in named for word in text.vocabulary], dtype=np.float64)[text.numbers]
 
 
 def _join(attention: Floats, named: Floats) -> Floats:

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from plant_cli.api import Analyser, Choice, ComponentError, Documents, PlantError, Reason, Reporter, Scorer
+from plant_cli.api import Choice, ComponentError, Documents, PlantError, Reason, Reporter, Scorer
+from plant_cli.data.words import number_words
 from plant_cli.scoring.calibration import Calibration
 from plant_cli.scoring.frequency_linear import Floats, FrequencyLinear, Ints
 from plant_cli.scoring.fusion import ScoredPairs, fuse, gather_pairs
-from plant_cli.scoring.lexical import number_words
 from plant_cli.scoring.predictions import NETWORK
 from plant_cli.scoring.sparse_scores import SparseScores, no_scores
 from plant_cli.scoring.top_labels import Logits, Rows, TopLabels
@@ -105,27 +105,21 @@ class FusedScorers:
     fusion: FrequencyLinear  # weights of the views of all
     alone: Mapping[str, FrequencyLinear]  # weights of the views of each, when it is used alone
     train_counts: Ints  # training documents of each label [L]
-    analyser: Analyser  # finds the words of texts
 
-    def read(self, texts: Sequence[str], reporter: Reporter, name: str, *, keep_words: bool = False) -> ScoredDocuments:
-        """Score texts, one a document.
+    def score(self, documents: Documents, reporter: Reporter, name: str) -> ScoredDocuments:
+        """Score documents; `ScorerError` if a scorer fails.
 
         Args:
-            texts: of the documents [B].
+            documents: as words [B].
             reporter: where progress goes.
-            name: of the texts, for progress.
-            keep_words: whether the documents are kept in words, too, for reasons.
-
-        Raises:
-            ScorerError: a scorer fails.
+            name: of the documents, for progress.
         """
-        documents = number_words(self.analyser.spell(text) for text in texts)
         scores: list[SparseScores] = []
         with reporter.progress(f"scorers: {name}", len(self.scorers), "scorers") as task:
             for scorer in self.scorers:
                 scores += scorer.score(documents, len(self.train_counts))
                 task.advance(1)
-        return ScoredDocuments(scorers=self, pairs=gather_pairs(scores), documents=documents if keep_words else None)
+        return ScoredDocuments(scorers=self, pairs=gather_pairs(scores), documents=documents)
 
     def views_of(self, name: str) -> list[int]:
         """The positions of a scorer's views among all."""
@@ -140,7 +134,7 @@ class ScoredDocuments:
 
     scorers: FusedScorers
     pairs: ScoredPairs  # the pairs that any scorer lists, with the scores of all views
-    documents: Documents | None = None  # in words, where these were kept
+    documents: Documents  # the same as words
 
     def __len__(self) -> int:
         return self.pairs.shape[0]
@@ -198,14 +192,12 @@ def explain_labels(scored: ScoredDocuments, weights: Logits, labels: Ints, netwo
     It is of the weighted sum, before the calibration's isotonic maps, where there are any.
 
     Args:
-        scored: the documents, kept in words [B].
+        scored: the documents [B].
         weights: of the scorers' logit in the whole model, for each label [L].
         labels: rows of the label index [B, k].
         network: what the network adds to these labels [B, k]; None: it is not named.
     """
     scorers, pairs, documents = scored.scorers, scored.pairs, scored.documents
-    if documents is None:
-        raise ValueError("the documents were not kept in words")
     explained = []
     for row, chosen in enumerate(labels.tolist()):
         words = documents.take(np.array([row]))

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, diags_array, hstack, vstack
 
 from plant_cli.api.scorers import Documents
+from plant_cli.data.words import choose_columns
 from plant_cli.scoring.sparse_scores import KEPT, SparseScores, cut_rows, keep_best, multiply_best, no_scores, score_blocks
 
 AnyFloats = npt.NDArray[np.floating[Any]]
@@ -128,44 +129,7 @@ def count_grams(words: Sequence[str], numbers: Mapping[str, int]) -> csr_array:
     return choose_columns(counts, columns, len(numbers))
 
 
-def choose_columns(matrix: csr_array, columns: npt.NDArray[np.integer[Any]], width: int) -> csr_array:
-    """A csr matrix [R, W] with its columns moved [R, width]; columns of a row ascend.
-
-    Args:
-        matrix: csr [R, W].
-        columns: the new position of each column [W], distinct; −1: it is left out.
-        width: columns of the result.
-    """
-    known = np.append(columns, -1)[matrix.indices] >= 0
-    ends = np.concatenate([[0], np.cumsum(known)])[matrix.indptr]
-    moved = csr_array((matrix.data[known], columns[matrix.indices[known]], ends), shape=(matrix.shape[0], width))
-    moved.sort_indices()
-    return moved
-
-
 Ints = npt.NDArray[np.int64]
-
-
-def number_words(texts: Iterable[Sequence[str]]) -> Documents:
-    """Documents from the words of each in order [B]."""
-    columns: dict[str, int] = {}
-    parts, ends = [], [0]
-    for words in texts:
-        parts.append(np.fromiter((columns.setdefault(word, len(columns)) for word in words), dtype=np.int32, count=len(words)))
-        ends.append(ends[-1] + len(words))
-    numbers = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32)
-    return Documents(vocabulary=tuple(columns), numbers=numbers, ends=np.array(ends, dtype=np.int64))
-
-
-def count_known(documents: Documents, columns: Mapping[str, int]) -> csr_array:
-    """How often each word of another vocabulary is in each document, csr [B, V] float64, columns ascending.
-
-    Args:
-        documents: any number B.
-        columns: column of each word, 0 ≤ column < V; words without one are left out.
-    """
-    moved = np.fromiter((columns.get(word, -1) for word in documents.vocabulary), dtype=np.int64, count=len(documents.vocabulary))
-    return choose_columns(documents.counts, moved, len(columns))
 
 
 def cut_vocabulary(documents: Documents, columns: Mapping[str, int]) -> csr_array:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.api import Corpus, MachineSection, Reporter
+from plant_cli.api import Analyser, Corpus, Documents, MachineSection, Reporter
+from plant_cli.data.words import number_words
 from plant_cli.network.design import DESCRIPTION, ComponentLookup
 from plant_cli.relevance.relevance_table import read_vocabulary
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, explain_labels, score_parts
@@ -35,11 +36,19 @@ class TrainedModel:
     """A model that is loaded once and asked many times: scorers without a network. `NetworkModel` has one."""
 
     combination: Combination | None  # the scorers and the calibration; None for a network that was saved without calibration
+    analyser: Analyser  # finds the words of texts
 
     @property
     def scorers(self) -> FusedScorers | None:
         """The scorers, if it has any."""
         return None if self.combination is None else self.combination.scorers
+
+    def split(self, texts: Sequence[str]) -> Documents:
+        """Texts as words, one a document."""
+        return number_words(map(self.analyser.spell, texts))
+
+    def _words(self, texts: Sequence[str], scoring: Scoring) -> Documents:
+        return self.split(texts) if scoring.words is None else scoring.words()
 
     def score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
         """The k best labels of each text.
@@ -53,7 +62,7 @@ class TrainedModel:
         """
         assert self.combination is not None  # there is nothing else to score with
         assert self.scorers is not None
-        scored = self.scorers.read(texts, scoring.reporter, scoring.name, keep_words=scoring.reasons)
+        scored = self.scorers.score(self._words(texts, scoring), scoring.reporter, scoring.name)
         logits = self.combination.calibrate(scored)
         top = TopLabels.of(logits, scoring.k, scoring.should_stop)
         if scoring.keep is not None:
@@ -66,7 +75,7 @@ class TrainedModel:
         return replace(top, parts=parts, reasons=reasons)
 
     def attend(
-        self, texts: Sequence[str], labels: Sequence[Sequence[int]], reporter: Reporter
+        self, texts: Sequence[str], words: Documents, labels: Sequence[Sequence[int]], reporter: Reporter
     ) -> Sequence[tuple[npt.NDArray[np.int64], Sequence[npt.NDArray[Any]]]] | None:
         """Of each text the spans of its tokens [T, 2], and the attention of each of its labels on them [T]; None without a network."""
         return None
@@ -89,7 +98,7 @@ def load_model(source: ModelSource, *, fold: bool = True) -> TrainedModel:
     """
     combination = read_scorers(source.folder, source.corpus.labels, source.corpus.analyser, source.component)
     if not has_network(source.folder) and combination is not None and combination.scorers is not None:
-        return TrainedModel(combination=combination)
+        return TrainedModel(combination=combination, analyser=source.corpus.analyser)
 
     from plant_cli.network.assembly import load_network, require_words  # torch takes seconds to import
     from plant_cli.network.hardware import choose_hardware

@@ -11,12 +11,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from plant_cli.api import Analyser, Reading, Reporter, TrainingError
+from plant_cli.api import Documents, Reading, Reporter, TrainingError
 from plant_cli.network.assembly import Network
 from plant_cli.network.candidates import UNSCORED, measure_recall, score_all, score_pairs
 from plant_cli.network.cuts import measure_cut
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import HiddenReader, LiveReader, find_token_words, lengths, sorted_batches, tokenize
+from plant_cli.network.reading import HiddenReader, LiveReader, find_token_words, lengths, make_tokens, sorted_batches, warn_of_cut
 from plant_cli.runs.session import stopped
 from plant_cli.scoring.calibration import LIMIT, apply_maps
 from plant_cli.scoring.fused_scorers import ScoredDocuments, explain_labels, score_parts
@@ -222,7 +222,6 @@ class NetworkModel(TrainedModel):
 
     network: Network  # its decoder is folded: it cannot be trained further
     hardware: Hardware
-    analyser: Analyser
     vocabulary: Sequence[str] = ()  # words of the run's relevance table, for decoders that look at words
     fold: bool = True  # whether the decoder is made ready for scoring alone; a folded decoder shows no attention
 
@@ -234,9 +233,10 @@ class NetworkModel(TrainedModel):
 
     def score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
         """The k best labels of each text."""
-        scored = None if self.scorers is None else self.scorers.read(texts, scoring.reporter, scoring.name, keep_words=scoring.reasons)
-        live = self._read(texts, scoring)
-        reader = live if scoring.cached is None else scoring.cached(live)
+        words = self._words(texts, scoring) if self.scorers is not None or self.network.needs_words else None
+        scored = None if self.scorers is None or words is None else self.scorers.score(words, scoring.reporter, scoring.name)
+        live = self._read(texts, words, scoring)
+        reader = live if scoring.cache is None else scoring.cache.open(live)
         rescore: dict[str, Rescore] = {WHOLE: lambda rows, logits: logits}
         parts: dict[str, TopLabels] = {}
         combine = None
@@ -258,10 +258,12 @@ class NetworkModel(TrainedModel):
         return replace(top, shortlist_recall=recall, cut=cut, parts=by_part | parts, reasons=reasons)
 
     @torch.no_grad()
-    def attend(self, texts: Sequence[str], labels: Sequence[Sequence[int]], reporter: Reporter) -> list[tuple[Ints, list[Any]]]:
+    def attend(
+        self, texts: Sequence[str], words: Documents, labels: Sequence[Sequence[int]], reporter: Reporter
+    ) -> list[tuple[Ints, list[Any]]]:
         """Of each text the spans of its tokens [T, 2], and the attention of each of its labels on them [T]."""
         self.network.eval()
-        reader = self._read(texts, Scoring(name="documents", k=1, batch=1, reporter=reporter))
+        reader = self._read(texts, words, Scoring(name="documents", k=1, batch=1, reporter=reporter))
         attention: list[tuple[Ints, list[Any]]] = []
         with self.hardware.autocast(), reporter.progress("attention", len(texts), "documents") as task:
             for row, chosen in enumerate(labels):
@@ -275,7 +277,11 @@ class NetworkModel(TrainedModel):
                 task.advance(1)
         return attention
 
-    def _read(self, texts: Sequence[str], scoring: Scoring) -> LiveReader:
-        tokens = tokenize(self.network, texts, scoring.reporter, scoring.name, evidence=scoring.evidence)
-        words = find_token_words(texts, tokens, self.vocabulary, self.analyser) if self.network.needs_words else None
-        return LiveReader(self.network, tokens, self.hardware, words)
+    def _read(self, texts: Sequence[str], words: Documents | None, scoring: Scoring) -> LiveReader:
+        if scoring.cache is None:
+            tokens = make_tokens(self.network, texts, scoring.reporter, scoring.name)
+        else:
+            tokens = scoring.cache.tokenize(self.network, texts, self.hardware)
+        warn_of_cut(self.network, tokens, scoring.reporter, scoring.name, scoring.evidence)
+        of_tokens = find_token_words(texts, words, tokens, self.vocabulary) if self.network.needs_words and words is not None else None
+        return LiveReader(self.network, tokens, self.hardware, of_tokens)

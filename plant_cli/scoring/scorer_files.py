@@ -145,7 +145,7 @@ def read_scorers(folder: Path, labels: LabelIndex, analyser: Analyser, component
             for one, tensors, number in zip(chosen, learned, views, strict=True)
         ]
         by_name = {one.name: model for one, model in zip(named, alone, strict=True)}
-        scorers = FusedScorers(scorers=named, fusion=fusion, alone=by_name, train_counts=counts, analyser=analyser)
+        scorers = FusedScorers(scorers=named, fusion=fusion, alone=by_name, train_counts=counts)
     return Combination(scorers=scorers, calibration=calibration, train_counts=counts)
 
 

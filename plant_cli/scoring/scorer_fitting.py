@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
 
-from plant_cli.api import Analyser, Choice, ComponentError, LabelIndex, Options, Reporter, ScorerInput, ScorerSpec, Split
+from plant_cli.api import Analyser, Choice, ComponentError, Documents, LabelIndex, Options, Reporter, ScorerInput, ScorerSpec, Split
+from plant_cli.data.words import number_words
 from plant_cli.scoring.fused_scorers import FusedScorers, NamedScorer, ScoredDocuments, ScorerError, ask, check_scores
 from plant_cli.scoring.fusion import fit_fusion, gather_pairs, learned_nothing
-from plant_cli.scoring.lexical import number_words
 from plant_cli.scoring.sparse_scores import SparseScores, cut_folds, no_scores, order_shares
 from plant_cli.scoring.top_labels import Rows
 
@@ -38,12 +38,13 @@ class FusionFit:
 def fit_scorers(
     chosen: Sequence[tuple[ScorerSpec, Options]],
     train: Split,
+    words: Documents,
     labels: LabelIndex,
     analyser: Analyser,
     reporter: Reporter,
     *,
     seed: int,
-    validation: Sequence[str] | None = None,
+    validation: Documents | None = None,
     allow_missing: bool = False,
     check: Callable[[], None] = lambda: None,
 ) -> FusionFit | None:
@@ -52,11 +53,12 @@ def fit_scorers(
     Args:
         chosen: scorers and their options.
         train: the training split: nothing else is learned from.
+        words: of its documents.
         labels: the label index, with titles.
-        analyser: finds the words of texts and titles.
+        analyser: finds the words of titles.
         reporter: where progress, notes and warnings go.
         seed: of the sample that teaches the weights.
-        validation: texts that are scored; None: none are.
+        validation: documents that are scored; None: none are.
         allow_missing: whether a scorer that fails is left out with a warning.
         check: called between scorers; raises if the user stopped the command.
 
@@ -66,13 +68,13 @@ def fit_scorers(
     Raises:
         ComponentError: a scorer fails, or its scores are not what was promised.
     """
-    missing: dict[str, str] = {}
+    given, missing = _gather_input(train, words, labels, analyser, reporter, seed), dict[str, str]()
     while True:
-        fit = _fit_all(chosen, train, labels, analyser, reporter, seed, missing, allow_missing=allow_missing, check=check)
+        fit = _fit_all(chosen, given, missing, allow_missing=allow_missing, check=check)
         if fit is None or validation is None:
             return fit
         try:
-            return replace(fit, validation=fit.scorers.read(validation, reporter, "validation"))
+            return replace(fit, validation=fit.scorers.score(validation, reporter, "validation"))
         except ScorerError as error:
             if not allow_missing:
                 raise
@@ -83,21 +85,16 @@ def fit_scorers(
 
 def _fit_all(
     chosen: Sequence[tuple[ScorerSpec, Options]],
-    train: Split,
-    labels: LabelIndex,
-    analyser: Analyser,
-    reporter: Reporter,
-    seed: int,
+    given: ScorerInput,
     missing: Mapping[str, str],
     *,
     allow_missing: bool,
     check: Callable[[], None],
 ) -> FusionFit | None:
-    given = _gather_input(train, labels, analyser, reporter, seed)
     fitted: dict[str, Fitted] = {}
     seconds: dict[str, float] = {}
     missing = dict(missing)
-    with reporter.progress("fitting scorers", len(chosen), "scorers") as task:
+    with given.reporter.progress("fitting scorers", len(chosen), "scorers") as task:
         for spec, options in chosen:
             check()
             started = time.perf_counter()
@@ -110,22 +107,22 @@ def _fit_all(
             task.advance(1)
     if not fitted:
         return None
-    left_out = _weigh(fitted, given, analyser, {spec.name: spec.zero_shot for spec, _ in chosen})
+    left_out = _weigh(fitted, given, {spec.name: spec.zero_shot for spec, _ in chosen})
     return FusionFit(scorers=left_out.scorers, rows=given.rows, left_out=left_out, seconds=seconds, missing=missing)
 
 
-def _gather_input(train: Split, labels: LabelIndex, analyser: Analyser, reporter: Reporter, seed: int) -> ScorerInput:
+def _gather_input(train: Split, words: Documents, labels: LabelIndex, analyser: Analyser, reporter: Reporter, seed: int) -> ScorerInput:
     sample = np.random.default_rng(seed).permutation(len(train))[:SAMPLE]
     names: list[Sequence[str]] = []  # words of the title and the other names of each label, each name once
     label_of: list[int] = []
     for label, (title, others) in enumerate(zip(labels.titles, labels.alternatives, strict=True)):
-        spelt = [words for words in dict.fromkeys(tuple(analyser.spell(name or "")) for name in (title, *others)) if words]
+        spelt = [name for name in dict.fromkeys(tuple(analyser.spell(name or "")) for name in (title, *others)) if name]
         names += spelt
         label_of += [label] * len(spelt)
     gold = csr_array(train.gold.astype(np.int64))
     gold.sort_indices()
     return ScorerInput(
-        documents=number_words(analyser.spell(text) for text in train.texts),
+        documents=words,
         doc_ids=train.doc_ids,
         gold=gold,
         names=number_words(names),
@@ -187,7 +184,7 @@ def _leave_folds_out(spec: ScorerSpec, options: Options, given: ScorerInput) -> 
     return [csr_array(csr_array(vstack(view, format="csr"))[order]) for view in zip(*parts, strict=True)]
 
 
-def _weigh(fitted: Mapping[str, Fitted], given: ScorerInput, analyser: Analyser, zero_shot: Mapping[str, bool]) -> ScoredDocuments:
+def _weigh(fitted: Mapping[str, Fitted], given: ScorerInput, zero_shot: Mapping[str, bool]) -> ScoredDocuments:
     """Left-out scores of train by the scorers, and the weights that they teach."""
     counts = np.bincount(given.gold.indices, minlength=given.gold.shape[1]).astype(np.int64)
     pairs, gold = gather_pairs([view for _, views in fitted.values() for view in views]), csr_array(given.gold[given.rows])
@@ -204,5 +201,5 @@ def _weigh(fitted: Mapping[str, Fitted], given: ScorerInput, analyser: Analyser,
             "no label has both another training document and a place in the list of a scorer"
         )
     scorers = [scorer for scorer, _ in fitted.values()]
-    fused = FusedScorers(scorers=scorers, fusion=fusion, alone=alone, train_counts=counts, analyser=analyser)
-    return ScoredDocuments(scorers=fused, pairs=pairs)
+    fused = FusedScorers(scorers=scorers, fusion=fusion, alone=alone, train_counts=counts)
+    return ScoredDocuments(scorers=fused, pairs=pairs, documents=given.documents.take(given.rows))

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from plant_cli.api import Evidence, Interrupted, Reason, Reporter
+from plant_cli.api import Documents, Evidence, Interrupted, Reason, Reporter
 from plant_cli.network.cuts import Cut
 from plant_cli.runs.session import never
 from plant_cli.scoring.sparse_scores import SparseScores
 
 if TYPE_CHECKING:
     from plant_cli.network.candidates import ShortlistedLabels
-    from plant_cli.network.reading import HiddenReader, LiveReader
+    from plant_cli.network.state_cache import SplitCache
 
 Rows = npt.NDArray[np.int64]
 Logits = npt.NDArray[np.float32]
@@ -64,8 +64,9 @@ class Scoring:
     candidates: ShortlistedLabels | None = None  # the labels of each text that a network scores; None: all
     should_stop: Callable[[], bool] = never  # true once the user asked to stop
     evidence: Evidence | None = None  # gold spans of the texts, to be looked for beyond what a network reads
+    words: Callable[[], Documents] | None = None  # gives the texts as words; None: they are split now
     parts: bool = False  # whether each part's own best labels are wanted, too
-    cached: Callable[[LiveReader], HiddenReader] | None = None  # gives a reader of states on disk; None: the backbone is run
+    cache: SplitCache | None = None  # keeps tokens and hidden states; None: they are made now
     reasons: bool = False  # whether it is wanted, too, why the best labels are likely
 
 

@@ -16,6 +16,7 @@ from plant_cli.api import (
     ArtefactError,
     ComponentError,
     DecoderSpec,
+    Documents,
     LabelIndex,
     LossSpec,
     Options,
@@ -26,6 +27,7 @@ from plant_cli.api import (
     UsageError,
 )
 from plant_cli.data.files import hash_strings
+from plant_cli.data.words import join_documents, number_words
 from plant_cli.network.assembly import Network, assemble, read_description, require_words, restore_network
 from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
 from plant_cli.network.cuts import cut_summary, measure_cut
@@ -120,6 +122,7 @@ class Material:
 
     split: Split
     reader: HiddenReader
+    words: Documents | None = None  # of its documents; None: nothing asks for them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,14 +167,19 @@ def set_up(given: Inputs, options: TrainingOptions, *, freeze_backbone: bool, ti
     cache = StateCache(
         session=given.session, data_hash=corpus.data_hash, limit=options.cache_limit, batch=FORWARD_ALONE * options.micro_batch
     )
-    train, validation = (given.corpus.split(name) for name in SPLITS[:2])
+    (train, words), (validation, validation_words) = (
+        (corpus.split(name), given.words(name) if given.statistics is not None or network.needs_words else None) for name in SPLITS[:2]
+    )
     if titles:
+        documents = len(train)
         train = add_titles(train, corpus.labels, given.session.reporter)
+        if words is not None:
+            words = join_documents([words, number_words(map(corpus.analyser.spell, train.texts[documents:]))])
     return Setup(
         network=network,
         hardware=hardware,
-        train=_open("train with titles" if titles else "train", train, given, network, hardware, cache),
-        validation=_open("validation", validation, given, network, hardware, cache),
+        train=_open("train with titles" if titles else "train", train, words, given, network, hardware, cache),
+        validation=_open("validation", validation, validation_words, given, network, hardware, cache),
     )
 
 
@@ -237,9 +245,14 @@ def _tell_difference(folder: Path, planted: tuple[Spec, dict[str, Any]], wanted:
     return f"{folder} has {sides[0]}, this stage {sides[1]}"
 
 
-def _open(name: str, split: Split, given: Inputs, network: Network, hardware: Hardware, cache: StateCache) -> Material:
+def _open(
+    name: str, split: Split, words: Documents | None, given: Inputs, network: Network, hardware: Hardware, cache: StateCache
+) -> Material:
     tokens = cache.tokenize(network, split.texts, name, hardware)
     warn_of_cut(network, tokens, given.session.reporter, name, split.evidence)
-    vocabulary = given.statistics.table.words if given.statistics else ()
-    words = find_token_words(split.texts, tokens, vocabulary, given.corpus.analyser) if network.needs_words else None
-    return Material(split=split, reader=cache.open(LiveReader(network, tokens, hardware, words), name.replace(" ", "-")))
+    of_tokens = None
+    if network.needs_words and words is not None:
+        vocabulary = () if given.statistics is None else given.statistics.table.words
+        of_tokens = find_token_words(split.texts, words, tokens, vocabulary)
+    reader = cache.open(LiveReader(network, tokens, hardware, of_tokens), name.replace(" ", "-"))
+    return Material(split=split, reader=reader, words=words)

@@ -20,6 +20,7 @@ from plant_cli.api import (
     Column,
     ComponentError,
     Corpus,
+    Documents,
     LabelIndex,
     MachineSection,
     ModelSection,
@@ -35,6 +36,7 @@ from plant_cli.api import (
     first_line,
 )
 from plant_cli.api.context import Cell
+from plant_cli.data.words import number_words
 from plant_cli.network.assembly import ComponentLookup, Network, assemble, find_design
 from plant_cli.network.candidates import score_pairs
 from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
@@ -356,7 +358,9 @@ class Planner:
     def plan_scorers(self, chosen: Sequence[tuple[ScorerSpec, Options]], reporter: Reporter) -> Estimate:
         """Plan a stage `finetune` without a network."""
         sample, labels, scale = self._train.take(self._rows), self._corpus.labels, self._scale
-        fitted, peak, seconds = _measure(lambda: fit_scorers(chosen, sample, labels, self._corpus.analyser, reporter, seed=0))
+        fitted, peak, seconds = _measure(
+            lambda: fit_scorers(chosen, sample, self._split(sample.texts), labels, self._corpus.analyser, reporter, seed=0)
+        )
         stored = 0 if fitted is None else sum(t.nbytes for one in fitted.scorers.scorers for t in one.scorer.tensors().values())
         most = max((spec.memory(options, len(self._train)) for spec, options in chosen if spec.memory is not None), default=0)
         return Estimate(
@@ -371,7 +375,7 @@ class Planner:
         sample, labels, scale = self._train.take(self._rows), self._corpus.labels, self._scale
 
         def count(folder: str) -> int:
-            terms = count_terms(map(self._corpus.analyser.spell, sample.texts), min_df)
+            terms = count_terms(self._split(sample.texts), min_df)
             counts = MemoryCounts(terms, sample.gold, with_occurrences=occurrences)
             weighed = ((kept, np.maximum(kept.values, 0.0)) for kept in keep_words(counts, signal, selection))
             return int(write_relevance(Path(folder), weighed, counts.margins, labels).sum())
@@ -389,6 +393,9 @@ class Planner:
             work={"documents": len(self._train), "labels": len(labels), "kept words": rows},
             seconds=seconds * scale,
         )
+
+    def _split(self, texts: Sequence[str]) -> Documents:
+        return number_words(map(self._corpus.analyser.spell, texts))
 
 
 def _measure(run: Callable[[], Measured]) -> tuple[Measured, int, float]:

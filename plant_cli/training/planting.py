@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +15,12 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from plant_cli.api import Analyser, Decoder, PairDecoder, RankLoss, Reading, Split, TokenBatch
+from plant_cli.api import Decoder, PairDecoder, RankLoss, Reading
 from plant_cli.network.assembly import Network
 from plant_cli.network.compute import LABEL_MULTIPLE
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.list_ranking import kendall_tau, ndcg, random_ndcg
-from plant_cli.network.reading import OUTSIDE, HiddenReader, lengths, match_words, sorted_batches
+from plant_cli.network.reading import OUTSIDE, HiddenReader, lengths, match_texts, sorted_batches
 from plant_cli.network.reading_checks import WordStatistics
 from plant_cli.relevance.relevance_table import RelevanceTable
 from plant_cli.training.materials import Material
@@ -70,20 +70,18 @@ class Planter:
     def __init__(
         self,
         table: RelevanceTable,
-        split: Split,
-        tokens: TokenBatch,
-        analyser: Analyser,
+        material: Material,
         *,
         contrast: int,
         labels_per_document: int,
         score: Literal["log-mass", "mass", "log-mean"] = "log-mass",
         items: Literal["words", "positions"] = "words",
     ) -> None:
-        self.table, self.gold = table, split.gold
+        assert material.words is not None, "where there is relevance, texts are split into words"
+        self.table, self.gold = table, material.split.gold
         self.contrast, self.labels_per_document, self.score = contrast, labels_per_document, score
-        positions = {word: row for row, word in enumerate(table.words)}
-        found = [match_words(text, spans, positions, analyser) for text, spans in zip(split.texts, tokens.spans, strict=True)]
-        self.documents = [document.by_position() for document in found] if items == "positions" else found
+        found = match_texts(material.split.texts, material.words, material.reader.tokens, table.words)
+        self.documents = [document.by_position() if items == "positions" else document for document in found]
 
     def choose_labels(self, rows: Rows, draw: np.random.Generator) -> tuple[Rows, npt.NDArray[np.bool_]]:
         """Labels of a batch and which of them count for which document [B, l]: its positives and the shared sample."""
@@ -214,9 +212,7 @@ class AttentionMeasure:
     items: Literal["words", "positions"] = "words"
 
     def __post_init__(self) -> None:
-        split, reader, known = self.material.split, self.material.reader, self.known
-        options: dict[str, Any] = {"contrast": self.contrast, "labels_per_document": 0, "items": self.items}
-        self.planter = Planter(known.table, split, reader.tokens, known.analyser, **options)
+        self.planter = Planter(self.known.table, self.material, contrast=self.contrast, labels_per_document=0, items=self.items)
         self.name = f"nDCG@{self.k}"
 
     @torch.no_grad()

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from plant_cli.api import Corpus, DataError, MachineSection, ScorerSpec, Split
+from plant_cli.api import Corpus, DataError, Documents, MachineSection, ScorerSpec, Split, SplitName
 from plant_cli.network.design import ComponentLookup
 from plant_cli.runs.session import Session
+from plant_cli.runs.word_store import open_words
 from plant_cli.scoring.calibration import Calibrated, calibrate
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, ScoredDocuments, score_parts
 from plant_cli.scoring.scorer_files import write_scorers
@@ -31,6 +32,10 @@ class StageInputs:
     machine: MachineSection  # the seed; for a network, device and precision, too
     session: Session
     component: ComponentLookup  # finds scorers, losses, metrics and shortlists
+
+    def words(self, name: SplitName) -> Documents:
+        """The words of a split."""
+        return open_words(self.session, self.corpus, name).documents
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +62,7 @@ def finetune_scorers(given: StageInputs, options: FinetuneOptions) -> AloneResul
             todo="name other scorers: --scorers words,neighbours,linear",
         )
     corpus, scored = given.corpus, fit.validation or fit.left_out
-    split = corpus.split("train").take(fit.rows) if fit.validation is None else corpus.split("validation")
+    split = corpus.gold_labels("train").take(fit.rows) if fit.validation is None else corpus.gold_labels("validation")
     judge = make_judge(given, options, split)
     calibrated, top = rank_scored(judge, scored, left_out=fit.validation is None)
     parts, figures = judge_parts(judge, scored), judge.figures(top)
@@ -80,12 +85,13 @@ def fit_chosen(given: StageInputs, options: FinetuneOptions) -> FusionFit | None
         return None
     return fit_scorers(
         [given.component(ScorerSpec, one) for one in options.chosen_scorers],
-        corpus.split("train"),
+        corpus.gold_labels("train"),
+        given.words("train"),
         corpus.labels,
         corpus.analyser,
         given.session.reporter,
         seed=given.machine.seed,
-        validation=corpus.split("validation").texts if corpus.has_split("validation") else None,
+        validation=given.words("validation") if corpus.has_split("validation") else None,
         allow_missing=options.allow_missing,
         check=partial(given.session.check, "while scorers were fitted", "all scorers fitted"),
     )

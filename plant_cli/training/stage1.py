@@ -49,9 +49,7 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
         )
     planter = Planter(
         known.table,
-        train.split,
-        train.reader.tokens,
-        known.analyser,
+        train,
         contrast=options.contrast,
         labels_per_document=options.labels_per_document,
         score=options.score,

@@ -193,8 +193,8 @@ def shortlist_labels(
     if chosen is None or (options.shortlist is None and not isinstance(setup.network.decoder, PairDecoder)):
         return None
     assert given.statistics is not None  # the stage has made sure of them, or they were looked for
-    texts = {"train": setup.train.split.texts, "validation": setup.validation.split.texts}
-    proposed = propose(given.component(ShortlistSpec, chosen), given.statistics, texts, given.session.reporter)
+    splits = {one.split.name: (one.split.texts, one.words) for one in (setup.train, setup.validation) if one.words is not None}
+    proposed = propose(given.component(ShortlistSpec, chosen), given.statistics, splits, given.session.reporter)
     train, validation = proposed["train"], proposed["validation"]
     recall = validation.recall(setup.validation.split.gold)
     if scored is not None:
@@ -306,7 +306,7 @@ def _make_step(given: Inputs, options: FinetuneOptions, setup: Setup, loss: Labe
     if options.anchor:
         assert known is not None, "the stage makes sure that the run has relevance"
         ranking = build_loss(*given.component(LossSpec, options.anchor_loss), "rank", given.losses)
-        planter = Planter(known.table, train.split, train.reader.tokens, known.analyser, contrast=64, labels_per_document=64)
+        planter = Planter(known.table, train, contrast=64, labels_per_document=64)
         anchor = Anchor(planter=planter, loss=ranking, weight=options.anchor, epochs=options.anchor_epochs)
     candidates = None if shortlisted is None else shortlisted.train
     return FineTuning(network, train.reader, train.split, loss, setup.hardware, anchor, sparse=sparse, candidates=candidates)

@@ -36,6 +36,7 @@ from torch.nn import functional
 from plant_cli.api import DecoderShape, MachineSection, ModelSection, PlantError, Reading, Split, TokenBatch
 from plant_cli.data.labels import LabelTable
 from plant_cli.data.word_analysis import PLAIN
+from plant_cli.data.words import number_words
 from plant_cli.network.assembly import Network
 from plant_cli.network.hardware import Hardware, choose_hardware
 from plant_cli.network.profile import CausalOptions
@@ -146,7 +147,9 @@ def planting(case: Case) -> Step:
     sizes = torch.from_numpy(lengths(case.tokens)).to(case.hardware.device)
     mask = torch.arange(int(sizes.max()), device=sizes.device) < sizes.unsqueeze(1)
     kept = Reading.of(torch.randn(*mask.shape, case.config.hidden_size, device=sizes.device, dtype=case.hardware.dtype), mask)
-    planter = Planter(relevance_of(case.labels), case.split, case.tokens, PLAIN, contrast=64, labels_per_document=64)
+    words = number_words(map(PLAIN.spell, case.split.texts))
+    material: Any = SimpleNamespace(split=case.split, reader=SimpleNamespace(tokens=case.tokens), words=words)
+    planter = Planter(relevance_of(case.labels), material, contrast=64, labels_per_document=64)
     network: Any = SimpleNamespace(decoder=decoder)  # the backbone has done its work
     reader: Any = SimpleNamespace(read=lambda rows: kept)
     step = Planting(network, reader, planter, build_lambda(LambdaOptions()), case.hardware)

@@ -16,7 +16,7 @@ from plant_cli.data.documents import (
     explode_labels,
     read_batches,
     read_digests,
-    read_fingerprints,
+    read_first,
     read_frame,
     read_frames,
     take_texts,
@@ -133,25 +133,28 @@ def test_batches_change_neither_digests_nor_fingerprints(
     dataset: Dataset, frames: dict[SplitName, pl.DataFrame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "BATCH", 2)
-    digests, records = read_fingerprints(dataset, SilentReporter())
-    assert list(digests) == ["train", "validation", "test"]
+    first = read_first(dataset, SilentReporter())
+    assert list(first.digests) == ["train", "validation", "test"]
     for name, frame in frames.items():
-        assert digests[name].equals(digest(frame, thorough=False))
-        assert records[name] == SplitRecord(
+        assert first.digests[name].equals(digest(frame, thorough=False))
+        assert first.records[name] == SplitRecord(
             documents=frame.height,
             ids_hash=hash_strings(frame["doc_id"]),
             texts_hash=hash_strings(frame["text"]),
             labels_hash=hash_json(tidy(frame)["labels"].to_list()),
         )
+        assert first.documents[name].equals(tidy(frame))
+    monkeypatch.setattr(module, "KEPT", 100)
+    assert not read_first(dataset, SilentReporter()).documents, "a large corpus does not stay in memory"
     assert all(digest(frames[name]).equals(found) for name, found in read_digests(dataset, SilentReporter()).items())
 
 
 def test_a_missing_id_does_not_stop_the_reading() -> None:
     """It is refused afterwards, with all other documents that have none; nothing is said of it while the corpus is read."""
     frame = pl.DataFrame({"doc_id": ["a", None], "text": ["x", "y"], "labels": [["l"], ["l"]]})
-    digests, records = read_fingerprints(Dataset(splits={"train": frame.lazy()}), SilentReporter())
-    assert digests["train"]["doc_id"].to_list() == ["a", None]
-    assert records["train"].documents == 2
+    first = read_first(Dataset(splits={"train": frame.lazy()}), SilentReporter())
+    assert first.digests["train"]["doc_id"].to_list() == ["a", None]
+    assert first.records["train"].documents == 2
 
 
 ROWS = [(f"d{number}", f"text {number}", ["x"]) for number in range(7)]

@@ -160,7 +160,8 @@ def parts(corpus: StoredCorpus, name: SplitName) -> list[tuple[str, str, list[in
 
 @pytest.mark.parametrize("validation", [True, False])
 def test_a_stream_is_the_split(dataset: Dataset, tmp_path: Path, validation: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plant_cli.data.documents.BATCH", 2)
+    for room in ("documents", "store"):
+        monkeypatch.setattr(f"plant_cli.data.{room}.BATCH", 2)
     more = pl.DataFrame(
         {"doc_id": [f"m{i}" for i in range(9)], "text": [f"more text, number {i}" for i in range(9)], "labels": [["B1"]] * 9}
     )

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plant_cli.api import ComponentError, SilentReporter
+from plant_cli.api import ComponentError, SilentReporter, TokenBatch
 from plant_cli.data import word_analysis as module
 from plant_cli.data.corpus_files import AnalyserRecord
 from plant_cli.data.languages import name_language
 from plant_cli.data.word_analysis import PLAIN, WordAnalyser, choose_analyser, find_other_packages
-from plant_cli.data.words import spell, words
-from plant_cli.network.reading import match_words
+from plant_cli.data.words import find_borders, number_words, spell, words
+from plant_cli.network.reading import match_texts
 from plant_cli.registry import Registry
 from tests.data.test_languages import SENTENCES
 
@@ -91,7 +91,7 @@ def test_the_example_of_the_docs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not told.warnings
     found = WordAnalyser(record)
     assert found.spell("Aquarum, aquam; AQUAS") == ["aqu"] * 3
-    assert found.words("O aquas!") == [("o", 0, 1), ("aqu", 2, 7)]
+    assert found.spell("O aquas!") == ["o", "aqu"]
     assert found.hash != PLAIN.hash
 
 
@@ -123,8 +123,8 @@ def test_forms_of_a_word_are_one_word() -> None:
 def test_places_are_those_of_the_forms(text: str) -> None:
     for record in (AnalyserRecord(methods={"de": "lemmas"}), AnalyserRecord(methods={"fi": "stems"})):
         found = WordAnalyser(record)
-        assert [place for _, *place in found.words(text)] == [place for _, *place in words(text)]
-        assert found.spell(text) == [word for word, _, _ in found.words(text)]
+        assert find_borders(text).tolist() == [place for _, *place in words(text)]
+        assert len(found.spell(text)) == len(words(text))
 
 
 def test_the_language_of_each_text_decides_where_there_are_several() -> None:
@@ -162,8 +162,9 @@ def test_tokens_of_all_forms_belong_to_the_lemma() -> None:
     found = WordAnalyser(AnalyserRecord(methods={"de": "lemmas"}))
     text = "Häuser am Haus"  # tokens: "Häu" "ser" "am" "Haus"
     spans = np.array([[0, 3], [3, 6], [7, 9], [10, 14]], dtype=np.int32)
-    matched = match_words(text, spans, {"haus": 5}, found)
-    assert matched.vocabulary.tolist() == [5, -1]
+    tokens = TokenBatch(ids=[np.arange(4)], spans=[spans], dropped=[0])
+    [matched] = match_texts([text], number_words([found.spell(text)]), tokens, ["haus"])
+    assert matched.vocabulary.tolist() == [0, -1]
     assert {(int(t), int(w)) for t, w in zip(matched.token, matched.word, strict=True)} == {(0, 0), (1, 0), (2, 1), (3, 0)}
 
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 from scipy.sparse import csr_array
 
+from plant_cli.data.words import number_words
 from plant_cli.relevance.cooccurrence import MemoryCounts, Terms, count_terms
 from plant_cli.relevance.engine import KeptWords, Selection, Signal, keep_words
 from plant_cli.relevance.normalise import mutual_information
@@ -27,7 +28,7 @@ def plain_mutual_information(x: Bits, y: Bits) -> float:
 
 def make_terms(presence: Bits, min_df: int = 0) -> Terms:
     """Words `w00`, `w01`, … where the matrix [N, V] says so."""
-    return count_terms(([f"w{j:02d}" for j in np.flatnonzero(row)] for row in presence), min_df)
+    return count_terms(number_words([f"w{j:02d}" for j in np.flatnonzero(row)] for row in presence), min_df)
 
 
 def keep(terms: Terms, gold: Any, signal: Signal = MIG, *, occurrences: bool = False, **selection: Any) -> KeptWords:

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, random_array
 
+from plant_cli.api import Documents
+from plant_cli.data.words import number_words
 from plant_cli.relevance import cooccurrence as module
-from plant_cli.relevance import spooling as spooled_terms
 from plant_cli.relevance.cooccurrence import CountedPairs, MemoryCounts, Terms, count_terms, mark_presence
 from plant_cli.relevance.engine import Selection, Signal, keep_words
 from plant_cli.relevance.normalise import mutual_information
@@ -20,8 +21,8 @@ from plant_cli.relevance.spooling import SpooledCounts, SpooledTerms, read_terms
 DOCUMENTS = ["b a a", "b c", "", "b a d", "c e"]
 
 
-def split(rows: list[str]) -> list[list[str]]:
-    return [row.split() for row in rows]
+def split(rows: list[str]) -> Documents:
+    return number_words(row.split() for row in rows)
 
 
 def test_vocabulary_is_by_falling_document_frequency_then_alphabet() -> None:
@@ -37,7 +38,7 @@ def test_occurrences_count_repeats_and_keep_empty_documents() -> None:
 
 def test_batches_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = count_terms(split(DOCUMENTS), min_df=1)
-    monkeypatch.setattr(module, "BATCH_TOKENS", 2)
+    monkeypatch.setattr(module, "BATCH_WORDS", 2)
     parts = count_terms(split(DOCUMENTS), min_df=1)
     assert parts.words == whole.words
     assert np.array_equal(parts.occurrences.toarray(), whole.occurrences.toarray())
@@ -65,7 +66,7 @@ def count_plainly(words: tuple[str, ...]) -> tuple[Any, Any]:
 
 
 def test_pairs_and_occurrences_are_those_of_a_loop() -> None:
-    counting = MemoryCounts(count_terms(TEXTS, 1), GOLD, with_occurrences=True)
+    counting = MemoryCounts(count_terms(number_words(TEXTS), 1), GOLD, with_occurrences=True)
     both, occurrences = count_plainly(counting.margins.words)
     found = counting.count(0, 3)
     dense = np.zeros((2, *both.shape), dtype=int)
@@ -79,12 +80,12 @@ def test_pairs_and_occurrences_are_those_of_a_loop() -> None:
 
 
 def test_bounds_are_never_below_the_pairs() -> None:
-    counting = MemoryCounts(count_terms(TEXTS, 1), GOLD)
+    counting = MemoryCounts(count_terms(number_words(TEXTS), 1), GOLD)
     assert (counting.pair_bounds >= np.diff(counting.count(0, 3).offsets)).all()
 
 
 def test_words_that_never_co_occur_are_added_behind_those_that_do() -> None:
-    counting = MemoryCounts(count_terms(TEXTS, 1), GOLD)
+    counting = MemoryCounts(count_terms(number_words(TEXTS), 1), GOLD)
     pairs = counting.count(0, 3).with_absent([np.array([], dtype=np.int32), np.array([2, 0], dtype=np.int32), np.array([], dtype=np.int32)])
     row = slice(pairs.offsets[1], pairs.offsets[2])
     assert (pairs.word[row].tolist(), pairs.both[row].tolist()) == ([2, 0], [0, 0])
@@ -100,7 +101,7 @@ DRAWN_GOLD = csr_array((random_array((200, 30), density=0.1, rng=1) != 0).astype
 
 
 def spool(folder: Path | None = None, *, occurrences: bool = True, min_df: int = 2) -> SpooledTerms:
-    read = read_terms(DRAWN, min_df=min_df, keep=frozenset({"w49"}), with_occurrences=occurrences, memory=0, folder=folder)
+    read = read_terms(number_words(DRAWN), min_df=min_df, keep=frozenset({"w49"}), with_occurrences=occurrences, memory=0, folder=folder)
     assert isinstance(read, SpooledTerms)
     return read
 
@@ -111,12 +112,10 @@ def dense(pairs: CountedPairs, words: int, what: str) -> list[list[int]]:
     return table.tolist()
 
 
-@pytest.mark.parametrize("chunk", [1 << 22, 7])
-@pytest.mark.parametrize("tokens", [1 << 22, 40])
-def test_files_hold_the_words_that_memory_would_hold(chunk: int, tokens: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spooled_terms, "_CHUNK", chunk)
-    monkeypatch.setattr("plant_cli.relevance.cooccurrence.BATCH_TOKENS", tokens)
-    whole = count_terms(DRAWN, 2, frozenset({"w49"}))
+@pytest.mark.parametrize("words", [1 << 22, 40])
+def test_files_hold_the_words_that_memory_would_hold(words: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BATCH_WORDS", words)
+    whole = count_terms(number_words(DRAWN), 2, frozenset({"w49"}))
     found = spool(tmp_path / "new")
     assert found.words == whole.words
     assert found.docs_with_word.tolist() == whole.docs_with_word.tolist()
@@ -133,7 +132,7 @@ def test_files_hold_the_words_that_memory_would_hold(chunk: int, tokens: int, tm
 @pytest.mark.parametrize("occurrences", [True, False])
 @pytest.mark.parametrize("memory", [10_000_000, 24 * 50])
 def test_counts_are_those_of_memory(occurrences: bool, memory: int) -> None:
-    whole = MemoryCounts(count_terms(DRAWN, 2, frozenset({"w49"})), DRAWN_GOLD, with_occurrences=occurrences)
+    whole = MemoryCounts(count_terms(number_words(DRAWN), 2, frozenset({"w49"})), DRAWN_GOLD, with_occurrences=occurrences)
     found = SpooledCounts(spool(occurrences=occurrences), DRAWN_GOLD, memory=memory, jobs=1)
     assert found.margins.docs_with_label.tolist() == whole.margins.docs_with_label.tolist()
     assert found.pair_bounds.tolist() == whole.pair_bounds.tolist()
@@ -154,7 +153,7 @@ def test_kept_words_are_equal_to_the_bit() -> None:
     signal, selection = Signal(score=mutual_information, quasi_convex=True), Selection(k=5, jobs=2)
     sources = (
         SpooledCounts(spool(), DRAWN_GOLD, memory=24 * 100, jobs=2),
-        MemoryCounts(count_terms(DRAWN, 2, frozenset({"w49"})), DRAWN_GOLD),
+        MemoryCounts(count_terms(number_words(DRAWN), 2, frozenset({"w49"})), DRAWN_GOLD),
     )
     first, second = (list(keep_words(source, signal, selection)) for source in sources)
     assert np.concatenate([block.words for block in first]).tolist() == np.concatenate([block.words for block in second]).tolist()
@@ -167,7 +166,7 @@ def test_a_label_without_documents_meets_no_word() -> None:
 
 
 def test_what_fits_stays_in_memory(tmp_path: Path) -> None:
-    read = read_terms(DRAWN, min_df=2, keep=frozenset(), with_occurrences=True, memory=1 << 30, folder=tmp_path / "never")
+    read = read_terms(number_words(DRAWN), min_df=2, keep=frozenset(), with_occurrences=True, memory=1 << 30, folder=tmp_path / "never")
     assert isinstance(read, Terms)
     assert not (tmp_path / "never").exists()
 

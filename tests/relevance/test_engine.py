@@ -11,6 +11,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.sparse import csr_array
 
 from plant_cli.api import Counts
+from plant_cli.data.words import number_words
 from plant_cli.relevance import engine
 from plant_cli.relevance.cooccurrence import MemoryCounts, count_terms
 from plant_cli.relevance.engine import AbsentWords, KeptWords, Selection, Signal, best_of_rows, commonest_absent, contenders, keep_words
@@ -28,7 +29,7 @@ def test_equals_scoring_every_cell_plainly(
     presence = data.draw(arrays(bool, (documents, words)))
     gold = data.draw(arrays(bool, (documents, labels)))
     k = data.draw(st.integers(1, 10))
-    terms = count_terms(([f"w{j}" for j in np.flatnonzero(row)] for row in presence), 1)
+    terms = count_terms(number_words([f"w{j}" for j in np.flatnonzero(row)] for row in presence), 1)
     kept = kept_by(terms, gold, k=k, sign=sign)
     columns = terms.occurrences.toarray() > 0
     for label in range(labels):
@@ -83,10 +84,10 @@ def test_only_positive_association_by_default(terms_of: Any, kept_by: Any, names
 
 def test_ties_go_to_the_more_frequent_then_to_the_alphabet(kept_by: Any, names: Any) -> None:
     """All four words are in the label's only two documents, `n` and `m` in a third one."""
-    terms = count_terms([["z", "n", "b", "m"], ["z", "n", "b", "m"], ["n", "m"], ["x"]], 1)
+    terms = count_terms(number_words([["z", "n", "b", "m"], ["z", "n", "b", "m"], ["n", "m"], ["x"]]), 1)
     kept = kept_by(terms, [[1], [1], [0], [0]], k=3)
     assert names(kept, terms) == [["b", "z", "m"]]
-    mirrored = count_terms([["p"], ["p"], ["q"], ["q"], ["q", "p"]], 1)
+    mirrored = count_terms(number_words([["p"], ["p"], ["q"], ["q"], ["q", "p"]]), 1)
     assert names(kept_by(mirrored, [[1], [1], [0], [0], [0]], sign="any", k=2), mirrored) == [["q", "p"]]
 
 
@@ -134,7 +135,7 @@ def test_permuting_labels_documents_or_words_permutes_the_result(sign: str, corp
     shuffled = terms_of(presence[order])
     assert names(kept_by(shuffled, gold[order], sign=sign, k=7), shuffled) == rows
     documents = [[f"w{j:02d}" for j in draw.permutation(np.flatnonzero(row))] for row in presence]
-    reordered = count_terms(documents, 0)
+    reordered = count_terms(number_words(documents), 0)
     assert names(kept_by(reordered, gold, sign=sign, k=7), reordered) == rows
 
 
@@ -151,7 +152,7 @@ def test_labels_of_no_or_every_document_have_no_words(sign: str, corpus: Any, te
 
 @SIGNS
 def test_a_single_document_tells_nothing(sign: str, kept_by: Any) -> None:
-    kept = kept_by(count_terms([["a", "b"]], 1), [[1, 0]], sign=sign)
+    kept = kept_by(count_terms(number_words([["a", "b"]]), 1), [[1, 0]], sign=sign)
     assert kept.offsets.tolist() == [0, 0, 0]
 
 
@@ -192,7 +193,7 @@ def test_signals_get_the_counts_they_ask_for(kept_by: Any) -> None:
         seen["counts"] = counts
         return np.ones(counts.docs_with_both.shape)
 
-    terms = count_terms([["a", "a", "b"], ["b"], ["c", "c", "a"]], 1)  # vocabulary a, b, c
+    terms = count_terms(number_words([["a", "a", "b"], ["b"], ["c", "c", "a"]]), 1)  # vocabulary a, b, c
     signal = Signal(score=score, needs_pairs=True, signed=True)
     kept_by(terms, [[1, 0], [0, 0], [1, 1]], signal=signal, occurrences=True)
     got = seen["counts"]

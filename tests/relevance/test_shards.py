@@ -14,10 +14,11 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import ArtefactError, SignalSpec, UsageError
 from plant_cli.data.files import hash_file
+from plant_cli.data.words import number_words
 from plant_cli.registry import Registry
 from plant_cli.relevance.cooccurrence import MemoryCounts, count_terms
 from plant_cli.relevance.engine import Selection, bind_signal, keep_words
-from plant_cli.relevance.shards import Shard, merge_vocabularies, number_words, open_shards, read_record, write_shard
+from plant_cli.relevance.shards import Shard, match_vocabulary, merge_vocabularies, open_shards, read_record, write_shard
 
 DOCUMENTS = [["a", "a", "b"], ["b"], ["c", "c", "a"]]
 GOLD = [[1, 0], [0, 0], [1, 1]]
@@ -25,7 +26,7 @@ GOLD = [[1, 0], [0, 0], [1, 1]]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    counting = MemoryCounts(count_terms(DOCUMENTS, 1), csr_array(GOLD), with_occurrences=True)
+    counting = MemoryCounts(count_terms(number_words(DOCUMENTS), 1), csr_array(GOLD), with_occurrences=True)
     pairs = write_shard(tmp_path, Shard(2, 3), counting, data_hash="d", label_hash="l", analyser="a", memory=1, jobs=2)
     assert pairs == 5
     return tmp_path
@@ -86,7 +87,7 @@ def write_shards(folder: Path, texts: list[list[str]], gold: Any, of: int, *, oc
     folders = []
     for number in range(1, of + 1):
         shard = Shard(number, of)
-        terms = count_terms(texts[shard.rows], 1)
+        terms = count_terms(number_words(texts[shard.rows]), 1)
         counting = MemoryCounts(terms, gold[shard.rows], with_occurrences=occurrences)
         folders.append(folder / f"{of}-{number}")
         folders[-1].mkdir()
@@ -101,7 +102,7 @@ def test_shards_add_up_to_the_counts_of_all_documents(
 ) -> None:
     """Also with more shards than documents, and with words that are rare in every shard but not in all."""
     texts, gold = draw_corpus(seed, documents)
-    whole = MemoryCounts(count_terms(texts, min_df), gold, with_occurrences=True)
+    whole = MemoryCounts(count_terms(number_words(texts), min_df), gold, with_occurrences=True)
     folders = write_shards(tmp_path_factory.mktemp("shards"), texts, gold, of)
     merged = open_shards(folders[::-1], with_occurrences=True, min_df=min_df, **HASHES)
     for name in ("docs_with_word", "docs_with_label", "words_with_label"):
@@ -122,7 +123,7 @@ def test_every_signal_keeps_the_same_words(name: str, sign: Any, tmp_path: Path)
     registry.register(plugin, name="signals")
     signal: Any = registry.find(SignalSpec, name)
     texts, gold = draw_corpus(3, 60)
-    whole = MemoryCounts(count_terms(texts, 2), gold, with_occurrences=signal.needs_occurrences)
+    whole = MemoryCounts(count_terms(number_words(texts), 2), gold, with_occurrences=signal.needs_occurrences)
     folders = write_shards(tmp_path, texts, gold, 3, occurrences=signal.needs_occurrences)
     merged = open_shards(folders, with_occurrences=signal.needs_occurrences, min_df=2, **HASHES)
     bound = bind_signal(signal, signal.options())
@@ -238,5 +239,5 @@ def test_words_are_sorted_by_their_documents_then_by_the_alphabet() -> None:
 
 def test_words_find_their_row_and_rare_ones_none() -> None:
     merged = merge_vocabularies([FIRST, SECOND], min_df=2)
-    assert number_words(FIRST, merged).tolist() == [2, 0, -1]
-    assert number_words(SECOND, merged).tolist() == [0, 1]
+    assert match_vocabulary(FIRST, merged).tolist() == [2, 0, -1]
+    assert match_vocabulary(SECOND, merged).tolist() == [0, 1]

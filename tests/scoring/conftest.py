@@ -11,9 +11,10 @@ import numpy.typing as npt
 import pytest
 from scipy.sparse import csr_array
 
-from plant_cli.api import Choice, ScorerSpec, SilentReporter, Split
+from plant_cli.api import Choice, Documents, ScorerSpec, SilentReporter, Split
 from plant_cli.data.labels import LabelTable
 from plant_cli.data.word_analysis import PLAIN
+from plant_cli.data.words import number_words
 from plant_cli.registry import installed
 from plant_cli.scoring.scorer_fitting import FusionFit, fit_scorers
 
@@ -77,16 +78,22 @@ def clinic(documents: int = 40, titles: Sequence[str | None] = tuple(SIGNS), sam
     return split, LabelTable(ids=["a", "b", "c", "d"], titles=list(titles), train_counts=gold.sum(axis=0).tolist())
 
 
+def split_words(texts: Sequence[str]) -> Documents:
+    return number_words(map(PLAIN.spell, texts))
+
+
 def fit(names: Sequence[str] = NAMES, *more: ScorerSpec, reporter: Any = None, allow_missing: bool = False, **corpus: Any) -> FusionFit:
     split, labels = clinic(**corpus)
     chosen = [installed().resolve(ScorerSpec, Choice(name=name)) for name in names]
     chosen += [(spec, spec.options()) for spec in more]
-    found = fit_scorers(chosen, split, labels, PLAIN, reporter or SilentReporter(), seed=0, allow_missing=allow_missing)
+    found = fit_scorers(
+        chosen, split, split_words(split.texts), labels, PLAIN, reporter or SilentReporter(), seed=0, allow_missing=allow_missing
+    )
     assert found is not None
     return found
 
 
 def best(fitted: FusionFit, texts: Sequence[str]) -> list[int]:
-    scored = fitted.scorers.read(texts, SilentReporter(), "texts")
+    scored = fitted.scorers.score(split_words(texts), SilentReporter(), "texts")
     found: list[int] = scored.logits(np.arange(len(texts))).argmax(axis=1).tolist()
     return found

@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import brier_score_loss, log_loss
 
-from plant_cli.data.word_analysis import PLAIN
+from plant_cli.data.words import number_words
 from plant_cli.network.candidates import UNSCORED
 from plant_cli.scoring import calibration
 from plant_cli.scoring.calibration import (
@@ -202,8 +202,8 @@ COUNTS = np.array([5, 3, 2, 1])
 
 def scored(values: np.ndarray, k: int = 2) -> ScoredDocuments:
     one = FrequencyLinear(knots=np.ones(1), weights=np.ones((1, 1)), bias=np.zeros(1))
-    fused = FusedScorers(scorers=[], fusion=one, alone={}, train_counts=COUNTS, analyser=PLAIN)
-    return ScoredDocuments(scorers=fused, pairs=gather_pairs([keep_best(values.astype(np.float32), k)]))
+    fused = FusedScorers(scorers=[], fusion=one, alone={}, train_counts=COUNTS)
+    return ScoredDocuments(scorers=fused, pairs=gather_pairs([keep_best(values.astype(np.float32), k)]), documents=number_words([]))
 
 
 def test_a_networks_best_and_what_scorers_list_are_pairs_with_both_logits() -> None:

@@ -26,10 +26,11 @@ from plant_cli.api import (
 )
 from plant_cli.data.labels import LabelTable
 from plant_cli.data.word_analysis import PLAIN
+from plant_cli.data.words import number_words
 from plant_cli.registry import installed
 from plant_cli.scoring.fused_scorers import NamedScorer, ScorerError, ask, check_scores, explain_labels, score_parts
-from plant_cli.scoring.lexical import number_words
 from plant_cli.scoring.scorer_fitting import fit_scorers
+from tests.scoring.conftest import split_words
 
 
 class Played:
@@ -62,7 +63,7 @@ def test_all_together_find_the_labels_and_each_alone_is_kept() -> None:
     assert best(fitted, ["chills and fever", "the leg is broken", "nightly cough"]) == [0, 2, 3]
     assert list(fitted.scorers.alone) == list(NAMES)
     assert len(fitted.scorers.fusion.weights) == sum(scorer.views for scorer in fitted.scorers.scorers)
-    scored = fitted.scorers.read(["fever"], SilentReporter(), "texts")
+    scored = fitted.scorers.score(split_words(["fever"]), SilentReporter(), "texts")
     assert score_parts(scored, 1)["titles"].labels.tolist() == [[0]]
 
 
@@ -79,7 +80,7 @@ def test_titles_that_tell_no_labels_apart_are_told(titles: Sequence[str | None],
 def test_left_out_scores_are_of_documents_that_were_not_seen() -> None:
     fitted = fit(("linear",), documents=6)
     own = fitted.left_out.logits(np.arange(6))
-    seen = fitted.scorers.read(clinic(6)[0].texts, SilentReporter(), "train").logits(np.arange(6))
+    seen = fitted.scorers.score(split_words(clinic(6)[0].texts), SilentReporter(), "train").logits(np.arange(6))
     gold = clinic(6)[0].gold.toarray().astype(bool)
     assert own[gold].mean() < seen[gold].mean()
 
@@ -121,7 +122,9 @@ def test_a_label_is_found_by_each_of_its_names() -> None:
     named = LabelTable(
         ids=labels.ids, titles=[labels.titles[0], None, *labels.titles[2:]], train_counts=labels.train_counts, alternatives=others
     )
-    found, plain = (fit_scorers(chosen, split, known, PLAIN, SilentReporter(), seed=0) for known in (named, labels))
+    found, plain = (
+        fit_scorers(chosen, split, split_words(split.texts), known, PLAIN, SilentReporter(), seed=0) for known in (named, labels)
+    )
     assert found is not None
     assert plain is not None
     assert best(found, ["pyrexia", "fever and chills", "crural", "cough at night"]) == [0, 0, 2, 3]
@@ -140,7 +143,7 @@ def test_without_titles_their_scorer_is_left_out() -> None:
     assert fitted.missing == {"titles": "no label has a title"}
     split, labels = clinic(titles=[None] * 4)
     chosen = [installed().resolve(ScorerSpec, Choice(name="titles"))]
-    assert fit_scorers(chosen, split, labels, PLAIN, SilentReporter(), seed=0) is None
+    assert fit_scorers(chosen, split, split_words(split.texts), labels, PLAIN, SilentReporter(), seed=0) is None
 
 
 def test_titles_of_another_language_count_for_little() -> None:
@@ -151,7 +154,7 @@ def test_titles_of_another_language_count_for_little() -> None:
 @pytest.mark.parametrize("corpus", [{"documents": 1}, {"documents": 2}, {"documents": 12, "same": True}])
 def test_one_document_and_labels_that_are_all_alike_make_a_model(corpus: dict[str, Any]) -> None:
     fitted = fit(**corpus)
-    logits = fitted.scorers.read(["fever and chills", ""], SilentReporter(), "texts").logits(np.arange(2))
+    logits = fitted.scorers.score(split_words(["fever and chills", ""]), SilentReporter(), "texts").logits(np.arange(2))
     assert np.isfinite(logits).all()
 
 
@@ -162,7 +165,7 @@ def test_labels_with_the_same_documents_are_told_apart_by_their_titles() -> None
     twins = Split(name="train", doc_ids=split.doc_ids, texts=split.texts, gold=csr_array(gold), unseen=split.unseen)
     named = LabelTable(ids=labels.ids, titles=["chills", "arm", "leg", "fever"], train_counts=gold.sum(axis=0).tolist())
     chosen = [installed().resolve(ScorerSpec, Choice(name=name)) for name in NAMES]
-    fitted = fit_scorers(chosen, twins, named, PLAIN, SilentReporter(), seed=0)
+    fitted = fit_scorers(chosen, twins, split_words(twins.texts), named, PLAIN, SilentReporter(), seed=0)
     assert fitted is not None
     assert best(fitted, ["a fever", "chills"]) == [3, 0]
 
@@ -187,9 +190,9 @@ def test_titles_propose_labels_that_no_training_document_has() -> None:
         ids=[*labels.ids, "e", "f"], titles=[*labels.titles, "stone in the kidney", "gout"], train_counts=[*labels.train_counts, 0, 0]
     )
     chosen = [installed().resolve(ScorerSpec, Choice(name=name)) for name in NAMES]
-    found = fit_scorers(chosen, wide, more, PLAIN, SilentReporter(), seed=0)
+    found = fit_scorers(chosen, wide, split_words(wide.texts), more, PLAIN, SilentReporter(), seed=0)
     assert found is not None
-    scored = found.scorers.read(["patient with a stone in the left kidney", "fever and chills"], SilentReporter(), "test")
+    scored = found.scorers.score(split_words(["patient with a stone in the left kidney", "fever and chills"]), SilentReporter(), "test")
     logits = scored.logits(np.arange(2))
     assert np.isfinite(logits).all()
     assert logits[0, 4] > logits[0, 5]
@@ -245,7 +248,7 @@ def test_a_scorer_has_no_scores_of_no_documents() -> None:
 
 def explain(text: str, labels: list[int], trust: float = 1.0) -> list[Reason]:
     """By scorers that count alike for every label."""
-    scored = fit().scorers.read([text], SilentReporter(), "texts", keep_words=True)
+    scored = fit().scorers.score(split_words([text]), SilentReporter(), "texts")
     [found] = explain_labels(scored, np.full(4, trust, dtype=np.float32), np.array([labels], dtype=np.int64).reshape(1, -1))
     return found
 
@@ -277,14 +280,8 @@ def test_no_labels_no_reasons() -> None:
     assert explain("a", []) == []
 
 
-def test_documents_must_be_kept_in_words() -> None:
-    scored = fit().scorers.read(["fever"], SilentReporter(), "texts")
-    with pytest.raises(ValueError, match="not kept in words"):
-        explain_labels(scored, np.ones(4, dtype=np.float32), np.array([[0]]))
-
-
 def test_what_the_network_adds_stands_among_the_scorers() -> None:
-    scored = fit().scorers.read(["a patient with fever and chills"], SilentReporter(), "texts", keep_words=True)
+    scored = fit().scorers.score(split_words(["a patient with fever and chills"]), SilentReporter(), "texts")
     labels, trust = np.array([[0, 2, 1]]), np.ones(4, dtype=np.float32)
     [alone] = explain_labels(scored, trust, labels)
     [found] = explain_labels(scored, trust, labels, np.array([[99.0, 0.04, -3.0]]))
@@ -293,7 +290,7 @@ def test_what_the_network_adds_stands_among_the_scorers() -> None:
 
 
 def test_a_label_that_nothing_speaks_for_has_no_reason() -> None:
-    scored = fit().scorers.read(["zzz"], SilentReporter(), "texts", keep_words=True)
+    scored = fit().scorers.score(split_words(["zzz"]), SilentReporter(), "texts")
     nothing = np.zeros(4, dtype=np.float32)
     assert explain_labels(scored, nothing, np.array([[0]]), np.array([[-1.0]])) == [[Reason(text="")]]
     assert explain_labels(scored, nothing, np.array([[0]]), np.array([[1.25]])) == [[Reason(text="network +1.2")]]
@@ -301,7 +298,7 @@ def test_a_label_that_nothing_speaks_for_has_no_reason() -> None:
 
 def test_scorers_see_the_words_of_one_document_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever walks through a vocabulary would otherwise do so once for each text, over the words of all."""
-    scored = fit().scorers.read(["fever and chills", "a broken leg", "fever"], SilentReporter(), "texts", keep_words=True)
+    scored = fit().scorers.score(split_words(["fever and chills", "a broken leg", "fever"]), SilentReporter(), "texts")
     seen: list[int] = []
     for scorer in scored.scorers.scorers:
         explain = scorer.explain

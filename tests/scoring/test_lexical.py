@@ -17,10 +17,10 @@ from scoring.conftest import Drawn
 
 from plant_cli.api import Documents
 from plant_cli.api.signals import Counts
+from plant_cli.data.words import count_known, number_words
 from plant_cli.relevance.normalise import mutual_information
 from plant_cli.scoring.lexical import (
     count_grams,
-    count_known,
     count_pieces,
     cut_documents,
     cut_labels,
@@ -35,7 +35,6 @@ from plant_cli.scoring.lexical import (
     make_vectors,
     measure_relevance,
     number_grams,
-    number_words,
     pack_matrix,
     pack_strings,
     score_passages,

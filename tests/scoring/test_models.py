@@ -11,6 +11,7 @@ from scoring.conftest import clinic, fit
 
 from plant_cli.api import ArtefactError, Interrupted, Request, SilentReporter
 from plant_cli.data.word_analysis import PLAIN
+from plant_cli.data.words import number_words
 from plant_cli.registry import installed
 from plant_cli.runs.runner import RequestRunner
 from plant_cli.scoring.calibration import Calibration
@@ -31,7 +32,9 @@ CALIBRATION = Calibration(linear=FrequencyLinear(knots=np.array([1.0, 10.0]), we
 @pytest.fixture(scope="module")
 def model() -> TrainedModel:
     scorers = fit().scorers
-    return TrainedModel(combination=Combination(scorers=scorers, calibration=CALIBRATION, train_counts=scorers.train_counts))
+    return TrainedModel(
+        combination=Combination(scorers=scorers, calibration=CALIBRATION, train_counts=scorers.train_counts), analyser=PLAIN
+    )
 
 
 def test_every_label_has_a_probability_and_parts_have_scores_of_their_own(model: TrainedModel) -> None:
@@ -54,7 +57,7 @@ def test_documents_stand_alone(model: TrainedModel) -> None:
 def test_saved_and_loaded(model: TrainedModel, tmp_path: Path) -> None:
     _, labels = clinic()
     write_scorers(tmp_path, model.combination, {}, labels.hash, PLAIN.hash)
-    again = TrainedModel(combination=read_scorers(tmp_path, labels, PLAIN, installed().resolve))
+    again = TrainedModel(combination=read_scorers(tmp_path, labels, PLAIN, installed().resolve), analyser=PLAIN)
     one, other = (m.score(TEXTS, Scoring(name="texts", k=4, batch=1, reporter=SilentReporter())) for m in (model, again))
     assert np.array_equal(one.labels, other.labels)
     np.testing.assert_allclose(one.scores, other.scores, atol=1e-6)
@@ -146,7 +149,7 @@ def test_tokens_are_added_up_over_the_words_that_they_spell() -> None:
 
 
 def test_words_that_reasons_name_count_wherever_they_stand() -> None:
-    assert _mark_words(["fever", "pain", "fever", "cough"], ("pain", "fever")).tolist() == [1, 1, 1, 0]
+    assert _mark_words(number_words([["fever", "pain", "fever", "cough"]]), ("pain", "fever")).tolist() == [1, 1, 1, 0]
     assert _mark_words(["a"], ()).tolist() == [0]
 
 
@@ -173,7 +176,7 @@ def test_of_a_trained_model(clinic, network) -> None:  # type: ignore[no-untyped
     for text, own in zip(texts, found, strict=True):
         for one in own:
             words = [text[start:end].lower() for start, end in one.spans.tolist()]
-            assert words == [text[start:end].lower() for _, start, end in corpus.analyser.words(text)]
+            assert words == corpus.analyser.spell(text)
             assert len(one.weights) == len(words)
             assert (one.weights >= 0).all()
             assert one.weights.sum() == pytest.approx(1) if network else set(one.weights) <= {0.0, 1.0}

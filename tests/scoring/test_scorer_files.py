@@ -47,7 +47,7 @@ def combine(tensors: dict[str, dict[str, Any]], **changes: Any) -> Combination:
     ]
     counts = np.array([2, 1])
     alone = {one.name: linear(one.views) for one in named}
-    scorers = FusedScorers(scorers=named, fusion=linear(3), alone=alone, train_counts=counts, analyser=WORDS) if named else None
+    scorers = FusedScorers(scorers=named, fusion=linear(3), alone=alone, train_counts=counts) if named else None
     return Combination(scorers=scorers, calibration=Calibration(linear=linear(4), **changes), train_counts=counts)
 
 

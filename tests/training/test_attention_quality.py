@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import Reading, SilentReporter, Split
 from plant_cli.data.word_analysis import PLAIN
+from plant_cli.data.words import number_words
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import LiveReader, tokenize
 from plant_cli.network.reading_checks import WordStatistics
@@ -45,13 +46,12 @@ def measure(network: Any, order: Callable[[str], float], gold: list[list[int]], 
     words = tuple(RELEVANCE)
     matrix = csr_array(np.array([[RELEVANCE[w] for w in words], [0, 0, 0]], dtype=np.float32))
     split = Split(name="validation", doc_ids=["a", "b", "c"], texts=TEXTS, gold=csr_array(np.array(gold)), unseen=csr_array((3, 0)))
-    material = Material(split=split, reader=Reader(network, tokens, CPU))
+    material = Material(split=split, reader=Reader(network, tokens, CPU), words=number_words(map(PLAIN.spell, TEXTS)))
     known = WordStatistics(
         table=RelevanceTable(words=words, matrix=matrix),
         docs_with_word=np.ones(len(words), dtype=np.int64),
         docs_with_label=np.ones(2, dtype=np.int64),
         documents=3,
-        analyser=PLAIN,
     )
     return AttentionMeasure(network, material, known, CPU, k=1000, batch=batch)()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from plant_cli.api import Reading, Split, TokenBatch
 from plant_cli.data.word_analysis import PLAIN
+from plant_cli.data.words import number_words
 from plant_cli.network import attention as log
 from plant_cli.network.compute import in_one_thread
 from plant_cli.relevance.relevance_table import RelevanceTable
@@ -28,6 +30,10 @@ WORDS = ("again", "cough", "fever")
 SPANS = np.array([[0, 2], [2, 5], [6, 9], [10, 15], [15, 16], [17, 19], [19, 22], [23, 28]], dtype=np.int32)
 
 
+def material(split: Split, tokens: TokenBatch) -> Any:
+    return SimpleNamespace(split=split, reader=SimpleNamespace(tokens=tokens), words=number_words(map(PLAIN.spell, split.texts)))
+
+
 def planter(
     relevance: list[list[float]], *, contrast: int = -1, labels: int = -1, score: str = "log-mass", items: str = "words"
 ) -> Planter:
@@ -35,7 +41,7 @@ def planter(
     gold = csr_array(np.array([[1] + [0] * (len(relevance) - 1)]))
     split = Split(name="train", doc_ids=["d"], texts=[TEXT], gold=gold, unseen=csr_array((1, 0), dtype=np.int64))
     tokens = TokenBatch(ids=[np.arange(8, dtype=np.int32)], spans=[SPANS], dropped=[0])
-    return Planter(table, split, tokens, PLAIN, contrast=contrast, labels_per_document=labels, score=score, items=items)  # type: ignore[arg-type]
+    return Planter(table, material(split, tokens), contrast=contrast, labels_per_document=labels, score=score, items=items)  # type: ignore[arg-type]
 
 
 class Played:
@@ -128,7 +134,7 @@ def test_blocks_that_are_computed_again_change_neither_loss_nor_gradient(
     gold = csr_array((draw.random((3, labels)) < 0.2).astype(np.int64))
     split = Split(name="train", doc_ids=["a", "b", "c"], texts=texts, gold=gold, unseen=csr_array((3, 0), dtype=np.int64))
     tokens = network.backbone.tokenize(texts)
-    plant = Planter(table, split, tokens, PLAIN, contrast=2, labels_per_document=-1)
+    plant = Planter(table, material(split, tokens), contrast=2, labels_per_document=-1)
     hidden, mask = (x.detach() for x in network.backbone.encode(tokens))
     loss, lists = planted_loss(network, plant, build_lambda(LambdaOptions()), Reading.of(hidden.double(), mask), np.arange(3), seed=1)
     loss.backward()
@@ -166,7 +172,7 @@ def test_no_array_of_all_labels_and_positions_is_made(small_network: Callable[..
     gold = csr_array(np.ones((1, labels), dtype=np.int64))
     split = Split(name="train", doc_ids=["d"], texts=[text], gold=gold, unseen=csr_array((1, 0), dtype=np.int64))
     tokens = network.backbone.tokenize([text])
-    plant = Planter(RelevanceTable(words=WORDS, matrix=matrix), split, tokens, PLAIN, contrast=-1, labels_per_document=-1)
+    plant = Planter(RelevanceTable(words=WORDS, matrix=matrix), material(split, tokens), contrast=-1, labels_per_document=-1)
     reading = Reading.of(*(x.detach() for x in network.backbone.encode(tokens)))
     parameters = max(parameter.numel() for parameter in network.decoder.parameters())
     with in_one_thread(), Largest() as largest:  # it sees this thread alone

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import Split, TrainingError
 from plant_cli.data.labels import LabelTable
-from plant_cli.data.word_analysis import PLAIN
+from plant_cli.data.words import number_words
 from plant_cli.network.candidates import ShortlistedLabels
 from plant_cli.registry import installed
 from plant_cli.scoring.frequency_linear import FrequencyLinear
@@ -70,8 +70,8 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Any:
 def scorers(values: np.ndarray[Any, Any]) -> ScoredDocuments:
     """One scorer that says these values."""
     one = FrequencyLinear(knots=np.ones(1), weights=np.ones((1, 1)), bias=np.zeros(1))
-    fused = FusedScorers(scorers=[], fusion=one, alone={}, train_counts=COUNTS, analyser=PLAIN)
-    return ScoredDocuments(scorers=fused, pairs=gather_pairs([keep_best(values.astype(np.float32), 3)]))
+    fused = FusedScorers(scorers=[], fusion=one, alone={}, train_counts=COUNTS)
+    return ScoredDocuments(scorers=fused, pairs=gather_pairs([keep_best(values.astype(np.float32), 3)]), documents=number_words([]))
 
 
 def test_figures_of_a_network_alone_are_those_at_the_best_threshold(played: Any) -> None:

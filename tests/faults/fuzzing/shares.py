@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 from plant_cli.data.files import hash_file
 from plant_cli.data.shares import Shard
+from plant_cli.data.words import number_words
 from plant_cli.relevance.cooccurrence import MemoryCounts, count_terms
 from plant_cli.relevance.shards import RECORD, open_shards, write_shard
 from tests.faults.fuzzing.inputs import Files, changed_json, mutations
@@ -30,7 +31,7 @@ def _written() -> Files:
             shard = Shard(number, 2)
             (place / f"shard-{number}").mkdir()
             gold = csr_array(np.array([[1, 0], [0, 1], [0, 0], [1, 0], [0, 1]], dtype=np.int32)[shard.rows])
-            counting = MemoryCounts(count_terms(TEXTS[shard.rows], 1), gold, with_occurrences=True)
+            counting = MemoryCounts(count_terms(number_words(TEXTS[shard.rows]), 1), gold, with_occurrences=True)
             write_shard(place / f"shard-{number}", shard, counting, memory=10_000, jobs=1, **HASHES)
         return {str(path.relative_to(place)): path.read_bytes() for path in sorted(place.rglob("*")) if path.is_file()}
 

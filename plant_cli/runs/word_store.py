@@ -1,0 +1,84 @@
+"""The words of each split as numbers, kept in a run's cache: a text is split into words once in a run."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from plant_cli.api import Corpus, Documents, SplitName
+from plant_cli.data.files import hash_json, remove
+from plant_cli.data.shares import Shard
+from plant_cli.data.words import WordNumbers
+from plant_cli.runs.damage import CACHE_MARK, is_whole, write_mark
+from plant_cli.runs.folder import CACHE
+from plant_cli.runs.lock import hold_lock
+from plant_cli.runs.session import Session
+
+NUMBERS, ENDS, WORDS, FORMS = "numbers.bin", "ends.npy", "words.parquet", "forms.parquet"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SplitWords:
+    """The words of the documents of a split."""
+
+    documents: Documents  # mapped into memory, not read
+    forms: Sequence[tuple[str, str]]  # each word that the analyser reduced with each form of it, of titles of labels, too
+
+
+def open_words(
+    session: Session,
+    corpus: Corpus,
+    name: SplitName,
+    *,
+    shard: Shard | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> SplitWords:
+    """The words of a split: as an earlier stage left them, or found now and kept. The key is made of corpus and analyser.
+
+    A word takes 4 bytes on disk. While texts are split, memory holds a batch of them and the vocabulary.
+
+    Args:
+        session: of the stage.
+        corpus: whose texts are split.
+        name: of the split.
+        shard: the share of its documents that is wanted; None: all.
+        check: called for each document; raises if the user stopped the command.
+    """
+    part = f"{name} {shard}" if shard else name
+    key = hash_json({"data": corpus.data_hash, "split": part, "analyser": corpus.analyser.hash})
+    folder = session.run_path / CACHE / f"words-{part.replace(' ', '-').replace('/', '-of-')}-{key[:16]}"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with hold_lock(folder.parent, "filling the cache", wait=math.inf, should_stop=session.should_stop):
+        if not is_whole(folder / CACHE_MARK, f"the words of {part}", session.reporter.warn):
+            _write(folder, session, corpus, name, shard, check)
+    words, ends = pl.read_parquet(folder / WORDS, glob=False)["word"].to_list(), np.load(folder / ENDS)
+    mapped = np.memmap(folder / NUMBERS, dtype=np.int32, mode="r") if ends[-1] else np.zeros(0, dtype=np.int32)
+    documents = Documents(vocabulary=tuple(words), numbers=np.asarray(mapped), ends=ends)
+    return SplitWords(documents=documents, forms=pl.read_parquet(folder / FORMS, glob=False).rows())
+
+
+def _write(folder: Path, session: Session, corpus: Corpus, name: SplitName, shard: Shard | None, check: Callable[[], None]) -> None:
+    remove(folder)
+    folder.mkdir(parents=True)
+    numbers, ends, start = WordNumbers(), array("q", [0]), 0
+    progress = session.reporter.progress(f"words of {name}", corpus.sizes[name], "documents")
+    with (folder / NUMBERS).open("wb") as file, progress as task:
+        for part in corpus.stream(name):
+            for text in part.texts if shard is None else part.texts[shard.rows_from(start)]:
+                found = numbers.take(corpus.analyser.spell(text))
+                file.write(found.tobytes())
+                ends.append(ends[-1] + len(found))
+                check()
+            start += len(part)
+            task.advance(len(part))
+    np.save(folder / ENDS, np.array(ends, dtype=np.int64))
+    pl.DataFrame({"word": pl.Series(list(numbers), dtype=pl.String)}).write_parquet(folder / WORDS)
+    forms = pl.DataFrame(list(corpus.analyser.forms()), schema={"word": pl.String, "form": pl.String}, orient="row")
+    forms.write_parquet(folder / FORMS)
+    write_mark(folder / CACHE_MARK)
