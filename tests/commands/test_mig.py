@@ -63,6 +63,9 @@ class MemoryCorpus:
         gold = csr_array(self.gold[: len(texts)])
         return Split(name=name, doc_ids=[str(i) for i in range(len(texts))], texts=texts, gold=gold, unseen=csr_array((len(texts), 0)))
 
+    def gold_labels(self, name: SplitName) -> Split:
+        return self.split(name)
+
     def stream(self, name: SplitName) -> Iterator[Split]:
         yield self.split(name)
 

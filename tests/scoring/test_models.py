@@ -150,7 +150,7 @@ def test_tokens_are_added_up_over_the_words_that_they_spell() -> None:
 
 def test_words_that_reasons_name_count_wherever_they_stand() -> None:
     assert _mark_words(number_words([["fever", "pain", "fever", "cough"]]), ("pain", "fever")).tolist() == [1, 1, 1, 0]
-    assert _mark_words(["a"], ()).tolist() == [0]
+    assert _mark_words(number_words([["a"]]), ()).tolist() == [0]
 
 
 def test_attention_and_named_words_count_the_same() -> None:
