@@ -159,11 +159,13 @@ def read_evaluated(names: Sequence[str], run: Path) -> list[Evaluated]:
             expected="different systems",
             todo="name each system once, the one to be judged first",
         )
-    shown = _name_systems(names, located)
-    found = [_read(name, path, tag) for name, (path, tag) in zip(shown, located, strict=True)]
-    for other in found[1:]:
-        _refuse_unlike(found[0], other)
-    return found
+    of_one_run = len({path for path, _ in located}) == 1
+    short = [(tag or "finetune") if of_one_run and len(located) > 1 else " ".join(filter(None, (path.name, tag))) for path, tag in located]
+    shown = short if len(set(short)) == len(short) else names
+    systems = [_read(name, path, tag) for name, (path, tag) in zip(shown, located, strict=True)]
+    for other in systems[1:]:
+        _refuse_unlike(systems[0], other)
+    return systems
 
 
 def _locate(name: str, run: Path) -> tuple[Path, str | None]:
@@ -178,19 +180,18 @@ def _locate(name: str, run: Path) -> tuple[Path, str | None]:
     return (location.run or run).absolute(), location.tag
 
 
-def _name_systems(names: Sequence[str], located: Sequence[tuple[Path, str | None]]) -> list[str]:
-    """Short names where they tell systems apart: tag, or folder of the run and tag; else as they were written."""
-    of_one_run = len({path for path, _ in located}) == 1
-    short = [(tag or "finetune") if of_one_run and len(located) > 1 else " ".join(filter(None, (path.name, tag))) for path, tag in located]
-    return short if len(set(short)) == len(short) else list(names)
-
-
 def _read(name: str, path: Path, tag: str | None) -> Evaluated:
     run = Run.open(path)
     folder = run.stage("eval", tag)
     command = command_for("eval", tag, path)
     record = folder.require(todo=command)
-    _refuse_outdated(run, record, command)
+    if outdated := _find_outdated(run, record):
+        raise ArtefactError(
+            f"the evaluation is out of date: '{outdated}' was made again since",
+            where=str(run.folder(outdated).path),
+            expected="figures of what is in the run now",
+            todo=f"{command} --force",
+        )
     corpus = CorpusRecord.read(run.corpus_path)
     return Evaluated(
         name=name,
@@ -202,16 +203,6 @@ def _read(name: str, path: Path, tag: str | None) -> Evaluated:
         documents=corpus.sizes,
         label_hash=corpus.label_hash,
     )
-
-
-def _refuse_outdated(run: Run, record: StageRecord, command: str) -> None:
-    if name := _find_outdated(run, record):
-        raise ArtefactError(
-            f"the evaluation is out of date: '{name}' was made again since",
-            where=str(run.folder(name).path),
-            expected="figures of what is in the run now",
-            todo=f"{command} --force",
-        )
 
 
 def _find_outdated(run: Run, record: StageRecord) -> str | None:

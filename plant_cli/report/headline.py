@@ -13,13 +13,14 @@ from plant_cli.report.evaluated import Evaluated, Tests
 from plant_cli.report.page import PageSection
 from plant_cli.scoring.predictions import WHOLE
 
+NOTHING = Bound()
 DRAWN = ("P@5", "R@50", "micro-F1", "macro-F1", "R@50[1-5]")
 
 
 def write_headline(systems: Sequence[Evaluated], headline: Table, tests: Tests) -> PageSection:
     """The section, with the table of `make_headline`."""
     found = {system.name: system.metrics.all_metrics() for system in systems}
-    names = [name for name in DRAWN if any(is_defined(metrics.get(name)) for metrics in found.values())]
+    names = [name for name in DRAWN if any(metrics.get(name, NOTHING).value is not None for metrics in found.values())]
     caption = f"Each metric of each system as a dot, with its interval as a line. {systems[0].conditions}."
     drawing = Drawing(
         name="headline", title="The main metrics", caption=caption, paint=lambda axes: plot_bounds(axes, names, found), rows=len(names)
@@ -44,10 +45,15 @@ def describe_systems(systems: Sequence[Evaluated]) -> Table:
     for system in systems:
         trained, threshold = system.trained, system.metrics.threshold
         if trained is None:
-            rows.append([system.name, None, _describe_untrained(system), "", "", None, threshold])
+            members = {} if system.predicted is None else system.predicted.summary.get("average") or {}
+            made = f"average of {', '.join(members)}" if members else "not trained in this run"
+            what = made if system.foreign is None else f"another tool ({system.foreign.name})"
+            rows.append([system.name, None, what, "", "", None, threshold])
             continue
         model, network = trained.sections.get("model", {}), trained.options.get("network", True)
-        parts = " + ".join(_name_component(model.get(part)) for part in ("backbone", "decoder")) if network else "none"
+        components = [model.get(part) for part in ("backbone", "decoder")]
+        names = [str(one.get("name", "?")) if isinstance(one, dict) else str(one or "?") for one in components]
+        parts = " + ".join(names) if network else "none"
         attention = str(trained.options.get("init", "")) if network else "none"
         scorers = ", ".join(trained.summary.get("scorers") or []) or "none"
         rows.append([system.name, system.documents.get("train"), parts, attention, scorers, str(trained.seed), threshold])
@@ -58,17 +64,6 @@ def describe_systems(systems: Sequence[Evaluated]) -> Table:
         if system.metrics.leakage
     ]
     return Table(title="Systems", columns=columns, rows=rows, notes=notes)
-
-
-def _describe_untrained(system: Evaluated) -> str:
-    if system.foreign is not None:
-        return f"another tool ({system.foreign.name})"
-    members = {} if system.predicted is None else system.predicted.summary.get("average") or {}
-    return f"average of {', '.join(members)}" if members else "not trained in this run"
-
-
-def _name_component(component: object) -> str:
-    return str(component.get("name", "?")) if isinstance(component, dict) else str(component or "?")
 
 
 def make_headline(systems: Sequence[Evaluated], tests: Tests, *, paper: bool) -> Table:
@@ -109,11 +104,6 @@ def show_bound(bound: Bound | None) -> str:
         return "–"
     value = f"{100 * bound.value:.1f}"
     return value if bound.low is None or bound.high is None else f"{value} [{100 * bound.low:.1f}, {100 * bound.high:.1f}]"
-
-
-def is_defined(bound: Bound | None) -> bool:
-    """Whether there is a value."""
-    return bound is not None and bound.value is not None
 
 
 def write_parts(systems: Sequence[Evaluated]) -> PageSection:

@@ -13,7 +13,6 @@ from plant_cli.data.labels import LABEL_RANGES
 from plant_cli.evaluation.results import Bound
 from plant_cli.report.drawing import COLOURS, HATCHES, Drawing, plot_bounds, short
 from plant_cli.report.evaluated import Evaluated
-from plant_cli.report.headline import is_defined
 from plant_cli.report.page import PageSection
 
 RARE = ("1-5", "6-10", "11-50")
@@ -43,8 +42,12 @@ def write_labels(systems: Sequence[Evaluated]) -> list[PageSection]:
 
 def draw_frequency(systems: Sequence[Evaluated]) -> list[Drawing]:
     """Mean F1 of the labels present in each range of training frequency, with intervals (as Figure 2a of the paper)."""
-    series = {system.name: _find_by_range(system) for system in systems}
-    names = [name for name, _, _ in LABEL_RANGES if name != "0" and any(is_defined(found.get(name)) for found in series.values())]
+    series = {
+        system.name: {name: bound for name, content in system.metrics.bins.items() if isinstance(bound := content.get(PRESENT), Bound)}
+        for system in systems
+    }
+    drawn = {name for bounds in series.values() for name, bound in bounds.items() if bound.value is not None}
+    names = [name for name, _, _ in LABEL_RANGES if name != "0" and name in drawn]
     if not names:
         return []
     first = systems[0]
@@ -60,10 +63,6 @@ def draw_frequency(systems: Sequence[Evaluated]) -> list[Drawing]:
         axes.set_ylim(0)
 
     return [Drawing(name="label-frequency", title="F1 by training frequency of the label", caption=caption, paint=paint)]
-
-
-def _find_by_range(system: Evaluated) -> dict[str, Bound]:
-    return {name: bound for name, content in system.metrics.bins.items() if isinstance(bound := content.get(PRESENT), Bound)}
 
 
 def draw_rare(systems: Sequence[Evaluated], frames: Mapping[str, pl.DataFrame]) -> list[Drawing]:

@@ -113,7 +113,11 @@ def cut_passages(text: str, spans: Integers, weights: Floats) -> list[Passage]:
     strongest = np.sort(np.argsort(-weights, kind="stable")[: min(MOST_PASSAGES, int(strong.sum()))])
     windows: list[list[int]] = []
     for start, end in spans[strongest].tolist():
-        begin, stop = _widen(text, start, end)
+        begin, stop = max(0, start - AROUND), min(len(text), end + AROUND)  # from and to a blank where there is one near
+        if begin and (blank := text.find(" ", begin, start)) >= 0:
+            begin = blank + 1
+        if stop < len(text) and (blank := text.rfind(" ", end, stop)) >= 0:
+            stop = blank
         if windows and begin <= windows[-1][1]:
             windows[-1][1] = max(stop, windows[-1][1])
         else:
@@ -123,16 +127,6 @@ def cut_passages(text: str, spans: Integers, weights: Floats) -> list[Passage]:
         passages += [Passage(text=" … ")] if number else []
         passages += _mark_words(text, begin, stop, spans, strengths)
     return [*passages, Passage(text=" …")] if windows[-1][1] < len(text) else passages
-
-
-def _widen(text: str, start: int, end: int) -> tuple[int, int]:
-    """A word with its surroundings, from and to a blank where there is one near."""
-    begin, stop = max(0, start - AROUND), min(len(text), end + AROUND)
-    if begin and (blank := text.find(" ", begin, start)) >= 0:
-        begin = blank + 1
-    if stop < len(text) and (blank := text.rfind(" ", end, stop)) >= 0:
-        stop = blank
-    return begin, stop
 
 
 def _mark_words(text: str, begin: int, stop: int, spans: Integers, strengths: npt.NDArray[Any]) -> list[Passage]:

@@ -14,13 +14,12 @@ from plant_cli.report.evaluated import Evaluated
 from plant_cli.report.page import PageSection
 
 RESULT = "macro-F1"
-TRAINED = ("pretrain-lm", "pretrain-attn", "finetune")  # stages that record the memory of the device
 QUALITY = (
     "nDCG of the words of validation documents, ranked by the attention of their labels against relevance: {}. A random order of the "
     "words shows where nothing is planted."
 )
-
 Epochs = Sequence[Mapping[str, Any]]
+Curve = tuple[Sequence[float], Sequence[float]]
 
 
 def write_training(systems: Sequence[Evaluated]) -> PageSection:
@@ -30,9 +29,9 @@ def write_training(systems: Sequence[Evaluated]) -> PageSection:
     after, on = "After every epoch; 0 is the start. The best epoch is kept.", _count_documents("validation", systems)
     loss = "The mean loss of each epoch. Systems with different losses cannot be compared by it."
     drawings = [
-        *_draw_curves(second, "MAP", "MAP on validation during stage 2", f"{after} {on}"),
-        *_draw_curves(second, RESULT, f"{RESULT} on validation during stage 2", f"{after} {on}"),
-        *_draw_curves(second, "loss", "Loss of stage 2", f"{loss} {_count_documents('train', systems)}"),
+        *_draw_figure(second, "MAP", "MAP on validation during stage 2", f"{after} {on}"),
+        *_draw_figure(second, RESULT, f"{RESULT} on validation during stage 2", f"{after} {on}"),
+        *_draw_figure(second, "loss", "Loss of stage 2", f"{loss} {_count_documents('train', systems)}"),
         *_draw_attention(second, "attention", "Attention through stage 2", f"{QUALITY.format('what stage 2 keeps of it')} {on}"),
         *_draw_attention(first, "planting", "Attention during stage 1", f"{QUALITY.format('how well stage 1 plants it')} {on}"),
     ]
@@ -63,33 +62,31 @@ def _count_documents(split: SplitName, systems: Sequence[Evaluated]) -> str:
     return f"Documents of {split}: {'; '.join(f'{s.name} {s.documents.get(split, 0):,}, seed {s.seed}' for s in systems)}."
 
 
-def read_curve(epochs: Epochs, name: str) -> tuple[list[int], list[float]]:
+def read_curve(epochs: Epochs, name: str) -> Curve:
     """The epochs that have a figure, and its values; fractions as points."""
     rows = [epoch for epoch in epochs if epoch.get(name) is not None]
     return [row["epoch"] for row in rows], [row[name] * (1 if name == "loss" else 100) for row in rows]
 
 
-def _draw_curves(histories: Mapping[str, Epochs], name: str, title: str, caption: str) -> list[Drawing]:
-    unit = name if name == "loss" else f"{name}, points"
-    curves = {system: read_curve(epochs, name) for system, epochs in histories.items()}
-    return draw_lines(f"training-{name.lower()}", title, caption, unit, {system: curve for system, curve in curves.items() if curve[0]})
+def _draw_figure(histories: Mapping[str, Epochs], name: str, title: str, caption: str) -> list[Drawing]:
+    curves = {system: curve for system, epochs in histories.items() if (curve := read_curve(epochs, name))[0]}
+    return _draw_curves(f"training-{name.lower()}", title, caption, name if name == "loss" else f"{name}, points", curves)
 
 
 def _draw_attention(histories: Mapping[str, Epochs], name: str, title: str, caption: str) -> list[Drawing]:
     """The curves of the nDCG, and of a random order for the first system that has one."""
-    qualities = {system: quality for system, epochs in histories.items() if (quality := _find_quality(epochs))}
-    curves = {system: read_curve(histories[system], quality) for system, quality in qualities.items()}
-    for system, quality in list(qualities.items())[:1]:
-        random = read_curve(histories[system], f"random {quality}")
-        curves |= {f"{system}, random order": random} if random[0] else {}
-    return draw_lines(name, title, caption, f"{next(iter(qualities.values()), '')}, points", curves)
+    curves: dict[str, Curve] = {}
+    unit = ""
+    for system, epochs in histories.items():
+        quality = next((key for epoch in epochs for key in epoch if key.startswith("nDCG@")), None)
+        if quality is not None:
+            random = read_curve(epochs, f"random {quality}") if not unit else ([], [])
+            unit = unit or f"{quality}, points"
+            curves |= {system: read_curve(epochs, quality), **({f"{system}, random order": random} if random[0] else {})}
+    return _draw_curves(name, title, caption, unit, curves)
 
 
-def _find_quality(epochs: Epochs) -> str | None:
-    return next((name for epoch in epochs for name in epoch if name.startswith("nDCG@")), None)
-
-
-def draw_lines(name: str, title: str, caption: str, unit: str, curves: Mapping[str, tuple[list[int], list[float]]]) -> list[Drawing]:
+def _draw_curves(name: str, title: str, caption: str, unit: str, curves: Mapping[str, Curve]) -> list[Drawing]:
     """A line over the epochs for each system; nothing where there is no curve."""
 
     def paint(axes: Any) -> None:
@@ -144,8 +141,8 @@ def draw_sizes(systems: Sequence[Evaluated]) -> list[Drawing]:
     def paint(axes: Any) -> None:
         axes.set_xscale("log")
         for kind, points in kinds.items():
-            ordered = sorted(points, key=lambda point: point[0])
-            plot_intervals(axes, kind, [size for size, _ in ordered], [bound for _, bound in ordered])
+            sizes, bounds = zip(*sorted(points, key=lambda point: point[0]), strict=True)
+            plot_intervals(axes, kind, sizes, bounds)
         axes.set(xlabel="training documents", ylabel=f"{RESULT}, points")
 
     caption = f"Systems of one kind are joined; each has its {RESULT} with its interval. {systems[0].conditions}."
@@ -167,13 +164,8 @@ def write_cost(systems: Sequence[Evaluated]) -> PageSection:
     missing = (
         "Parameters and operations are not recorded: no network was trained, or it was long ago; `plant finetune --force` records them."
     )
-    return PageSection(
-        name="cost",
-        title="Cost",
-        tables=[tabulate_cost(system) for system in systems],
-        drawings=[draw_seconds(systems)],
-        missing=[] if recorded else [missing],
-    )
+    tables, drawings = [tabulate_cost(system) for system in systems], [draw_seconds(systems)]
+    return PageSection(name="cost", title="Cost", tables=tables, drawings=drawings, missing=[] if recorded else [missing])
 
 
 def tabulate_cost(system: Evaluated) -> Table:
@@ -184,7 +176,7 @@ def tabulate_cost(system: Evaluated) -> Table:
     rows: list[list[Cell]] = []
     for name, record in system.stages.items():
         summary, machine = record.summary, record.environment
-        memory = (summary.get("peak_memory_gb") if record.stage in TRAINED else None) or record.peak_memory_gb
+        memory = summary.get("peak_memory_gb") or record.peak_memory_gb  # of the device where training recorded it
         row: list[Cell] = [name, _round(record.seconds), _round(memory), summary.get("parameters"), summary.get("trained_parameters")]
         rows.append([*row, _round(count_operations(system, record)), machine.get("processes"), str(machine.get("device", ""))])
     notes = [
@@ -222,6 +214,5 @@ def draw_seconds(systems: Sequence[Evaluated]) -> Drawing:
         axes.grid(visible=False, axis="y")
 
     caption = f"Wall-clock seconds of the last attempt. Stages that systems share are shown for each. {_count_documents('train', systems)}"
-    return Drawing(
-        name="seconds", title="Time of each stage", caption=caption, paint=paint, rows=round(len(stages) * (0.65 + 0.35 * len(systems)))
-    )
+    rows = round(len(stages) * (0.65 + 0.35 * len(systems)))
+    return Drawing(name="seconds", title="Time of each stage", caption=caption, paint=paint, rows=rows)

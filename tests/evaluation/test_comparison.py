@@ -1,16 +1,29 @@
-"""Signs, corrections and the way a difference is printed."""
+"""Differences of two systems: signs, corrections, how they are printed, and seeds."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.sparse import csr_array
 from scipy.stats import ttest_1samp, wilcoxon
 
-from plant_cli.api import DataError, MetricValue, WeightedMetric
-from plant_cli.evaluation.bootstrap import resample
-from plant_cli.evaluation.comparison import compare, make_difference_tables, needed_documents, print_text
-from plant_cli.evaluation.counters import mean_of_documents, ratio_of_sums
+from plant_cli.api import DataError, MetricValue, SilentReporter, UsageError, WeightedMetric
+from plant_cli.evaluation.bootstrap import averages_labels, randomise, resample
+from plant_cli.evaluation.comparison import (
+    compare,
+    compare_seeds,
+    compare_systems,
+    make_difference_tables,
+    make_seed_tables,
+    needed_documents,
+    print_text,
+    summarise_seeds,
+)
+from plant_cli.evaluation.conventions import CONVENTIONS
+from plant_cli.evaluation.counters import average_present_f1, compute_value, mean_of_documents, ratio_of_sums
+from plant_cli.evaluation.measurement import Measure, Measurement, average, keep_shared, measure_system
+from plant_cli.evaluation.systems import file_system
 
 
 def metrics(shift):
@@ -158,3 +171,96 @@ def test_the_power_note_holds_by_simulation():
     found = rng.normal(0.01, 0.1, (2000, documents))
     assert (ttest_1samp(found, 0, axis=1).pvalue < 0.05).mean() == pytest.approx(0.8, abs=0.03)
     assert needed_documents(100, 0.0) is None
+
+
+DOCUMENTS, LABELS = 12, 3
+
+
+def draw_seed(seed):
+    """A mean with an undefined document, and two averages of F1 over labels that share their counters."""
+    rng = np.random.default_rng(seed)
+    values = rng.random(DOCUMENTS)
+    values[3] = np.nan
+    gold = np.random.default_rng(99).integers(0, 2, (DOCUMENTS, LABELS))
+    assigned = rng.integers(0, 2, (DOCUMENTS, LABELS))
+    counters = csr_array(np.hstack([gold & assigned, assigned, gold]).astype(float))
+    f1 = [MetricValue(name=name, contributions=counters, combine=average_present_f1) for name in ("macro-F1", "macro-F1-present")]
+    return [mean_of_documents("P@5", values), *f1]
+
+
+def test_the_average_is_the_mean_of_the_seeds_on_every_resample():
+    seeds = [draw_seed(seed) for seed in range(3)]
+    averaged = average(seeds)
+    assert [compute_value(m) for m in averaged] == pytest.approx(np.mean([[compute_value(m) for m in seed] for seed in seeds], axis=0))
+    drawn = resample(averaged, 20, np.random.default_rng(1))
+    alone = [resample(seed, 20, np.random.default_rng(1)) for seed in seeds]
+    assert np.allclose(drawn, np.mean(alone, axis=0), equal_nan=True)
+
+
+def test_what_metrics_share_stays_shared_and_keeps_its_kind():
+    averaged = average([draw_seed(0), draw_seed(1)])
+    assert averaged[1].contributions is averaged[2].contributions
+    assert [averages_labels(m) for m in averaged] == [False, True, True]
+
+
+def test_means_over_documents_are_those_of_averaged_documents():
+    a, b = ([draw_seed(seed) for seed in seeds] for seeds in ((0, 1), (5, 6)))
+    averaged = [mean_of_documents("P@5", np.mean([seed[0].per_document for seed in system], axis=0)) for system in (a, b)]
+    p = randomise([(average(a)[0], average(b)[0])], 200, np.random.default_rng(0))
+    assert p == pytest.approx(randomise([(averaged[0], averaged[1])], 200, np.random.default_rng(0)))
+    assert np.allclose(average(a)[0].per_document, averaged[0].per_document, equal_nan=True)
+
+
+def constant(*values):
+    return [Measurement(metrics=[mean_of_documents("P@1", np.full(4, value))], data=None) for value in values]
+
+
+def test_spreads_and_differences_by_hand():
+    spreads = summarise_seeds([("a", constant(0.2, 0.4, 0.6)), ("b", constant(0.1, 0.4, 0.4))])
+    assert [(s["system"], s["lowest"], s["highest"]) for s in spreads] == [("a", 0.2, 0.6), ("b", 0.1, 0.4)]
+    assert [s["mean"] for s in spreads] == pytest.approx([0.4, 0.3])
+    assert [s["spread"] for s in spreads] == pytest.approx([0.2, 0.03**0.5])
+    (difference,) = compare_seeds(spreads, 0.95)
+    expected = stats.ttest_1samp([0.1, 0.0, 0.2], 0).confidence_interval(0.95)
+    assert difference["differences"] == pytest.approx([0.1, 0.0, 0.2])
+    assert (difference["low"], difference["high"]) == pytest.approx((expected.low, expected.high))
+    shown, table = make_seed_tables(spreads, [difference], {"a": "a", "b": "short"}, [4, 5, 6], 0.95, "of three documents")
+    assert (table.title, table.rows[0][-1]) == ("a against short, seed by seed", "2 of 3")
+    assert "95% t interval of the mean difference over 3 seeds (2 degrees of freedom)" in table.notes[0]
+    assert "4, 5, 6" in shown.notes[0]
+    assert all(len(row) == len(shown.columns) for row in shown.rows)
+
+
+def test_metrics_that_nothing_defines_have_no_spread():
+    nothing = Measurement(metrics=[ratio_of_sums("R@10[0]", np.zeros(4), np.zeros(4))], data=None)
+    assert summarise_seeds([("a", [nothing, nothing])]) == []
+
+
+@pytest.fixture
+def measure(families):
+    return lambda wanted=(): Measure(families=families, convention=CONVENTIONS["plant"], wanted=wanted, memory=10**6)
+
+
+def test_default_metrics_are_those_that_there_are(gold, save, good, measure):
+    found = measure_system(file_system(save(good)), gold, measure(), SilentReporter())
+    names = [metric.name for metric in found.metrics]
+    assert "P@5" in names
+    assert "R@10[1-5]" in names
+    assert "macro-AUC" not in names  # needs every score
+    chosen = measure_system(file_system(save(good)), gold, measure(["P@1"]), SilentReporter())
+    assert [(m.name, compute_value(m)) for m in chosen.metrics] == [("P@1", pytest.approx(0.75))]
+    with pytest.raises(UsageError, match="no metric named"):
+        measure_system(file_system(save(good)), gold, measure(["P@x"]), SilentReporter())
+
+
+def test_equal_seeds_compare_equally(gold, save, good, bad, measure, families):
+    systems = keep_shared(
+        [
+            (name, [measure_system(file_system(save(given, f"{name}.parquet")), gold, measure(["P@1"]), SilentReporter())])
+            for name, given in (("a", good), ("b", bad))
+        ]
+    )
+    options = {"replicates": 50, "permutations": 99, "level": 0.95, "seed": 3, "reporter": SilentReporter()}
+    [first], [second] = (compare_systems(systems, families, **options) for _ in range(2))
+    assert first == second
+    assert first["difference"] == pytest.approx(0.75)

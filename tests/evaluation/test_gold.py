@@ -1,11 +1,15 @@
-"""Gold beside the label index, and the hash by which two runs know that they mean the same."""
+"""Gold labels beside the label index, and what is above them."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
+import polars as pl
+import pytest
 
+from plant_cli.api import DataError, SilentReporter
 from plant_cli.api.corpus import Excluded
-from plant_cli.evaluation.gold import read_gold
+from plant_cli.data.labels import LabelTable
+from plant_cli.evaluation.gold import build_hierarchy, find_hierarchy, read_gold, read_hierarchy
 from tests.evaluation.conftest import Labels, TinyCorpus, make_split
 
 
@@ -46,3 +50,93 @@ def test_pairs_to_leave_out_have_the_columns_of_gold(gold):
 
     assert read_gold(Excluding(), "test").excluded.tolist() == [[1, 1], [3, 4]]
     assert gold.excluded.tolist() == []
+
+
+@pytest.fixture
+def table(tmp_path):
+    def write(rows, name="parents.csv", columns=("label", "parent")):
+        frame = pl.DataFrame(rows, schema=list(columns), orient="row")
+        path = tmp_path / name
+        frame.write_parquet(path) if name.endswith("parquet") else frame.write_csv(path)
+        return path
+
+    return write
+
+
+def above(hierarchy, labels):
+    return {label: {hierarchy.nodes[i] for i in np.flatnonzero(row)} for label, row in zip(labels, hierarchy.above.toarray(), strict=True)}
+
+
+def test_everything_above_a_label_and_its_depth(table):
+    path = table([("E11.9", "E11"), ("E11", "E"), ("E10", "E"), ("E11.9", "diabetes")])
+    found = read_hierarchy(path, ["E11.9", "E10", "J20"])
+    assert above(found, ["E11.9", "E10", "J20"]) == {"E11.9": {"E11.9", "E11", "E", "diabetes"}, "E10": {"E10", "E"}, "J20": {"J20"}}
+    depths = dict(zip(found.nodes, found.depths.tolist(), strict=True))
+    assert depths == {"E": 1, "diabetes": 1, "J20": 1, "E10": 2, "E11": 2, "E11.9": 2}  # the shortest way counts
+
+
+def test_parents_in_lists(table):
+    as_list = read_hierarchy(table([("a", ["p", "q"]), ("p", [])], "x.parquet", ("label", "parents")), ["a"])
+    as_text = read_hierarchy(table([("a", " p q "), ("p", "")], columns=("label", "parents")), ["a"])
+    assert above(as_list, ["a"]) == above(as_text, ["a"]) == {"a": {"a", "p", "q"}}
+
+
+@pytest.mark.parametrize("rows", [[("a", "b"), ("b", "a")], [("a", "b"), ("b", "c"), ("c", "b")], [("a", "a")]])
+def test_a_circle_is_refused(table, rows):
+    with pytest.raises(DataError, match="stands above itself"):
+        read_hierarchy(table(rows), ["a"])
+
+
+def test_a_foreign_table_is_refused(table):
+    with pytest.raises(DataError, match="no label of the corpus has a parent in the table; it begins with 'z'"):
+        read_hierarchy(table([("z", "y")]), ["a"])
+    with pytest.raises(DataError, match="no column 'parent'"):
+        read_hierarchy(table([("z", "y")], columns=("label", "above")), ["a"])
+    with pytest.raises(DataError, match="no column 'label'"):
+        read_hierarchy(table([("z", "y")], columns=("code", "parent")), ["a"])
+
+
+def test_a_long_chain_needs_no_deep_recursion(table):
+    found = read_hierarchy(table([(f"n{i}", f"n{i + 1}") for i in range(3000)]), ["n0"])
+    assert found.depths.max() == 3001
+
+
+class Heard(SilentReporter):
+    def __init__(self):
+        super().__init__()
+        self.warnings = []
+
+    def warn(self, message):
+        self.warnings.append(message)
+
+
+def known(parents, **further):
+    return LabelTable(ids=["a", "b"], titles=[None] * 2, train_counts=[1, 1], parents=parents, further_parents=further)
+
+
+def test_parents_of_the_vocabulary_stand_in_for_a_table(table):
+    heard = Heard()
+    found = find_hierarchy(None, known([["p"], []]), ["a", "b", "unseen"], heard)
+    assert (found.nodes, found.above.toarray().tolist()) == (["a", "b", "p", "unseen"], [[1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 1]])
+    given = find_hierarchy(str(table([("b", "q")])), known([["p"], []]), ["a", "b"], heard)
+    assert "q" in given.nodes
+    assert "p" not in given.nodes
+    assert find_hierarchy(None, known([[], []]), ["a", "b"], heard) is None
+    assert heard.warnings == []
+
+
+def test_the_vocabulary_is_climbed_beyond_the_label_index_and_from_unseen_labels():
+    labels = ["a", "b", "unseen"]
+    found = find_hierarchy(None, known([["p"], []], p=["top"], unseen=["top"]), labels, Heard())
+    assert above(found, labels) == {"a": {"a", "p", "top"}, "b": {"b"}, "unseen": {"unseen", "top"}}
+    assert dict(zip(found.nodes, found.depths.tolist(), strict=True)) == {"a": 3, "b": 1, "p": 2, "top": 1, "unseen": 2}
+    alone = find_hierarchy(None, known([[], []], unseen=["top"]), labels, Heard())
+    assert above(alone, labels)["unseen"] == {"unseen", "top"}
+
+
+def test_a_vocabulary_that_goes_in_circles_is_a_warning_and_a_table_an_error():
+    heard = Heard()
+    assert find_hierarchy(None, known([["b"], ["a"]]), ["a", "b"], heard) is None
+    assert "stands above itself" in heard.warnings[0]
+    with pytest.raises(DataError, match="stands above itself"):
+        build_hierarchy({"a": ["b"], "b": ["a"]}, ["a", "b"], "here")
