@@ -257,10 +257,7 @@ class DataSection(Options):
     )
     titles: str | None = option(None, "A table of label titles (default: a labels file in the folder of the corpus).", path=True)
     vocabulary: str | None = option(
-        None,
-        "Titles and other names of the labels: a table (TSV, CSV, …), SKOS, or a file of ICD titles.",
-        level="everyday",
-        path=True,
+        None, "Titles and other names of the labels: a table (TSV, CSV, …), SKOS, or a file of ICD titles.", level="everyday", path=True
     )
     vocabulary_language: str | None = option(None, "Language of the vocabulary's titles, such as de (default: en, else the most frequent).")
     zero_shot: bool = option(

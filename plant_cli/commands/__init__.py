@@ -6,35 +6,13 @@ from collections.abc import Sequence
 from functools import partial
 
 from plant_cli.api import NoOptions, StageSpec, hookimpl
-from plant_cli.commands.command_options import (
-    CheckOptions,
-    ConvertOptions,
-    CopyOptions,
-    DiffOptions,
-    DriftOptions,
-    EditOptions,
-    EvalOptions,
-    ExportOptions,
-    InfoOptions,
-    MakeOptions,
-    MigOptions,
-    MigShowOptions,
-    NameOptions,
-    PlanOptions,
-    PluginShowOptions,
-    PredictOptions,
-    QuickstartOptions,
-    ReportOptions,
-    RunOptions,
-    SignificanceOptions,
-    SplitOptions,
-    SuggestOptions,
-    ThresholdOptions,
-    VerifyOptions,
-)
+from plant_cli.commands import command_options as options
 from plant_cli.training.options import FinetuneOptions, PretrainOptions
 
-outside_runs = partial(StageSpec, writes=False, needs_run=False)
+corpus_action = partial(StageSpec, group="Corpus", writes=False, needs_run=False)
+tool = partial(StageSpec, writes=False, needs_run=False)
+look = partial(StageSpec, group="Look")
+by_hand = partial(StageSpec, group="Train by hand")
 
 
 @hookimpl
@@ -44,19 +22,17 @@ def plant_register_stages() -> Sequence[StageSpec]:
 
 
 SPECS = (
-    outside_runs(
+    corpus_action(
         name="data make",
-        group="Corpus",
         summary="Generate a corpus.",
-        options=MakeOptions,
+        options=options.MakeOptions,
         run="plant_cli.commands.data:make",
         help="Labels and gold evidence are written beside the corpus (data.labels.parquet, data.evidence.parquet): `files` finds them.",
         takes=("force",),
         examples=("plant data make synthetic-clinic --documents 2000 --labels 300 --seed 0 -O data.parquet",),
     ),
-    outside_runs(
+    corpus_action(
         name="data stats",
-        group="Corpus",
         summary="Describe a corpus in numbers.",
         options=NoOptions,
         run="plant_cli.commands.data:stats",
@@ -64,22 +40,20 @@ SPECS = (
         sections=("data",),
         examples=("plant data stats data.parquet",),
     ),
-    outside_runs(
+    corpus_action(
         name="data split",
-        group="Corpus",
         summary="Split a corpus again.",
-        options=SplitOptions,
+        options=options.SplitOptions,
         run="plant_cli.commands.data:split",
         help="All documents are pooled and split by --sampling; documents with equal texts, or of one --group-column, stay in one split.",
         sections=("data",),
         takes=("force",),
         examples=("plant data split all.csv --test 0.2 -O data.parquet",),
     ),
-    outside_runs(
+    corpus_action(
         name="data convert",
-        group="Corpus",
         summary="Write a corpus in another format.",
-        options=ConvertOptions,
+        options=options.ConvertOptions,
         run="plant_cli.commands.data:convert",
         help="In tables the columns become doc_id, text, labels and split; labels are trimmed, and lists become JSON in CSV and TSV.",
         sections=("data",),
@@ -90,58 +64,53 @@ SPECS = (
             "plant data convert data.csv parts --shard 2/4",
         ),
     ),
-    outside_runs(
+    corpus_action(
         name="data check",
-        group="Corpus",
         summary="Look for what may be wrong with a corpus.",
-        options=CheckOptions,
+        options=options.CheckOptions,
         run="plant_cli.commands.data_check:check",
         help="Repeated ids, equal and nearly equal texts, leaks between splits, odd and unknown labels, encodings, languages, lengths.",
         sections=("data",),
         takes=("force",),
         examples=("plant data check data.parquet --fail-on-warning", "plant data check notes.csv --backbone minilm --fix clean.parquet"),
     ),
-    outside_runs(
+    corpus_action(
         name="data drift",
-        group="Corpus",
         summary="Say how a corpus differs from an earlier one.",
-        options=DriftOptions,
+        options=options.DriftOptions,
         run="plant_cli.commands.data_drift:drift",
         help="Lengths, new words, labels whose frequency changed, labels that are new or gone. All splits of a corpus are pooled.",
         sections=("data",),
         examples=("plant data drift 2024.parquet 2025.parquet", "plant data drift old.csv new.csv --vocabulary icd10cm_order_2026.txt"),
     ),
-    outside_runs(
+    corpus_action(
         name="data info",
-        group="Corpus",
         summary="Say what is known of a published corpus.",
-        options=InfoOptions,
+        options=options.InfoOptions,
         run="plant_cli.commands.data_info:info",
         help="Licence, citation, where to get it, expected counts; with a path, the counts of the download.",
         examples=("plant data info", "plant data info eurlex-4k downloads/eurlex-4k"),
     ),
-    StageSpec(
+    look(
         name="diff",
-        group="Look",
         summary="What changed from one system to another: documents and labels, the greatest harm first.",
-        options=DiffOptions,
+        options=options.DiffOptions,
         run="plant_cli.commands.diff:run",
         help="Write documents.parquet, labels.tsv and diff.json, and show where harm and gain are greatest.",
         sections=("machine",),
         figures=("diff.json",),
         examples=("plant diff finetune-baseline finetune", "plant diff old-run finetune --k 5 --limit 20"),
     ),
-    outside_runs(
+    tool(
         name="doctor",
         summary="Say what will work on this machine: devices, precision, packages, plugins, disk and memory.",
         run="plant_cli.commands.doctor:examine",
         examples=("plant doctor", "plant doctor --format json"),
     ),
-    StageSpec(
+    look(
         name="eval",
-        group="Look",
         summary="Every metric with intervals, overall and for rare labels; our predictions or another tool's.",
-        options=EvalOptions,
+        options=options.EvalOptions,
         run="plant_cli.commands.eval:run",
         check="plant_cli.commands.requirements:require_corpus",
         sections=("data", "machine"),
@@ -160,7 +129,7 @@ SPECS = (
     StageSpec(
         name="export",
         summary="Write the trained network to a folder that other programs read.",
-        options=ExportOptions,
+        options=options.ExportOptions,
         run="plant_cli.commands.export:run",
         help="--merge writes whole weights with the adapter in them. Nothing is written to the run.",
         sections=("machine",),
@@ -168,9 +137,8 @@ SPECS = (
         takes=("tag", "force"),
         examples=("plant export model-folder --merge", "plant export adapter-folder --tag baseline"),
     ),
-    StageSpec(
+    by_hand(
         name="finetune",
-        group="Train by hand",
         summary="Train the network to assign labels (stage 2), from planted attention or, for comparison, from uniform attention.",
         options=FinetuneOptions,
         source="PLANT, stage 2",
@@ -189,11 +157,10 @@ SPECS = (
             "plant finetune --init random --tag baseline",
         ),
     ),
-    StageSpec(
+    by_hand(
         name="mig",
-        group="Train by hand",
         summary="Find the words that indicate each label (exact mutual information gain, training documents only).",
-        options=MigOptions,
+        options=options.MigOptions,
         source="PLANT, equation 1",
         run="plant_cli.commands.mig:run",
         help="Count, score and keep the best words of every label; write `mig.parquet`, `words.parquet` and `labels.parquet`.",
@@ -206,21 +173,19 @@ SPECS = (
             "plant mig data.parquet --shard 2/4 --run shards/2",
         ),
     ),
-    StageSpec(
+    by_hand(
         name="mig show",
-        group="Train by hand",
         summary="Show the words that indicate a label, with values and counts.",
-        options=MigShowOptions,
+        options=options.MigShowOptions,
         run="plant_cli.commands.mig_words:show",
         help="The kept words of a label with value, relevance and the counts they come from, edits applied.",
         writes=False,
         examples=("plant mig show E11.9 --limit 50",),
     ),
-    StageSpec(
+    by_hand(
         name="mig edit",
-        group="Train by hand",
         summary="Deny or allow words of a label before training.",
-        options=EditOptions,
+        options=options.EditOptions,
         run="plant_cli.commands.mig_words:edit",
         help="The same command twice changes nothing more.",
         writes=False,
@@ -230,31 +195,30 @@ SPECS = (
     StageSpec(
         name="plan",
         summary="Say what a recipe or the run will take before it starts: memory, disk, hours, and whether it fits.",
-        options=PlanOptions,
+        options=options.PlanOptions,
         run="plant_cli.commands.plan:run",
         help="Plan with made-up weights: none are read, and nothing is written to the run.",
         sections=("data", "model", "machine"),
         writes=False,
         examples=("plant plan quickstart", "plant plan recipe.yaml", "plant plan --set model.backbone=mistral"),
     ),
-    outside_runs(
+    tool(
         name="plugins",
         summary="List the installed plugins and their components; broken ones with their error.",
         run="plant_cli.commands.plugins:list_plugins",
         examples=("plant plugins", "plant plugins --format json"),
     ),
-    outside_runs(
+    tool(
         name="plugins show",
         summary="Explain a component: its options, its source and who brings it.",
-        options=PluginShowOptions,
+        options=options.PluginShowOptions,
         run="plant_cli.commands.plugins:show_component",
         examples=("plant plugins show minilm",),
     ),
-    StageSpec(
+    by_hand(
         name="predict",
-        group="Train by hand",
         summary="Score a split with the trained network; label names and scores, best first.",
-        options=PredictOptions,
+        options=options.PredictOptions,
         run="plant_cli.commands.predict:run",
         check="plant_cli.commands.requirements:require_trained",
         sections=("data", "machine"),
@@ -269,9 +233,8 @@ SPECS = (
             "plant predict finetune finetune-baseline --average --tag ensemble",
         ),
     ),
-    StageSpec(
+    by_hand(
         name="pretrain-attn",
-        group="Train by hand",
         summary="Plant relevance into the label attention (stage 1), by learning to rank each document's words.",
         options=PretrainOptions,
         source="PLANT, stage 1; LambdaLoss (Wang et al. 2018) on nDCG",
@@ -293,7 +256,7 @@ SPECS = (
         name="quickstart",
         group="Begin",
         summary="See everything in minutes: a made-up corpus, planted against uniform attention, with intervals.",
-        options=QuickstartOptions,
+        options=options.QuickstartOptions,
         run="plant_cli.commands.quickstart:run",
         help="Make a corpus, run mig, pretrain-attn, finetune, eval and significance on it, and show what planting changed.",
         sections=("machine",),
@@ -303,39 +266,38 @@ SPECS = (
         order=9,
         examples=("plant quickstart",),
     ),
-    outside_runs(
+    tool(
         name="recipe list",
         summary="List the shipped recipes.",
         run="plant_cli.commands.recipe:list_recipes",
         examples=("plant recipe list",),
     ),
-    outside_runs(
+    tool(
         name="recipe show",
         summary="Show every value of a recipe and where it comes from.",
-        options=NameOptions,
+        options=options.NameOptions,
         run="plant_cli.commands.recipe:show",
         examples=("plant recipe show quickstart",),
     ),
-    outside_runs(
+    tool(
         name="recipe check",
         summary="Validate a recipe without running it.",
-        options=NameOptions,
+        options=options.NameOptions,
         run="plant_cli.commands.recipe:check",
         help="It looks at every key, type, component and option of a component.",
         examples=("plant recipe check recipe.yaml",),
     ),
-    outside_runs(
+    tool(
         name="recipe copy",
         summary="Copy a shipped recipe to a file to change.",
-        options=CopyOptions,
+        options=options.CopyOptions,
         run="plant_cli.commands.recipe:copy",
         examples=("plant recipe copy quickstart recipe.yaml",),
     ),
-    StageSpec(
+    look(
         name="report",
-        group="Look",
         summary="One page to look at: results with intervals, figures, best and worst labels, evidence in documents, cost.",
-        options=ReportOptions,
+        options=options.ReportOptions,
         run="plant_cli.commands.report:run",
         help="Nothing in a run is changed, and no figure is measured in a second way: what evaluations recorded is shown.",
         sections=("machine",),
@@ -343,11 +305,10 @@ SPECS = (
         takes=("force",),
         examples=("plant report", "plant report finetune finetune-baseline -O report.html --figures figures"),
     ),
-    StageSpec(
+    by_hand(
         name="run",
-        group="Train by hand",
         summary="Run all stages of a recipe; skip what has not changed.",
-        options=RunOptions,
+        options=options.RunOptions,
         run="plant_cli.commands.run:run",
         help="The steps run in order; a finished one is skipped if its options and inputs have not changed.",
         sections=("data", "model", "machine"),
@@ -358,11 +319,10 @@ SPECS = (
         order=8,
         examples=("plant run quickstart", "plant run recipe.yaml --run my-run --set finetune.epochs=3", "plant run recipe.yaml --seeds 5"),
     ),
-    StageSpec(
+    look(
         name="significance",
-        group="Look",
         summary="Is the difference between systems real? Paired bootstrap, approximate randomisation, Wilcoxon, Holm.",
-        options=SignificanceOptions,
+        options=options.SignificanceOptions,
         run="plant_cli.commands.significance:run",
         help="Test each metric, correct over metrics and systems, and write significance.json; then check what was required.",
         sections=("machine",),
@@ -380,7 +340,7 @@ SPECS = (
         name="suggest",
         group="Begin",
         summary="Labels for new texts, by the trained model.",
-        options=SuggestOptions,
+        options=options.SuggestOptions,
         run="plant_cli.commands.suggest:run",
         check="plant_cli.commands.requirements:require_model",
         help="Nothing is written to the run: the suggestions go to the screen, or to a table of their own.",
@@ -394,11 +354,10 @@ SPECS = (
             "plant suggest letters/ --assigned --why",
         ),
     ),
-    StageSpec(
+    look(
         name="thresholds",
-        group="Look",
         summary="Which labels to assign, review or reject (so that a target is reached on validation).",
-        options=ThresholdOptions,
+        options=options.ThresholdOptions,
         run="plant_cli.commands.thresholds:run",
         help="Choose both cuts of each label on validation, write thresholds.json and decisions.json, and show what they lead to.",
         sections=("data", "machine"),
@@ -407,15 +366,12 @@ SPECS = (
         judges=True,
         figures=("thresholds.json", "decisions.json"),
         order=7,
-        examples=(
-            "plant thresholds --target precision=0.9",
-            "plant thresholds --target precision=0.9 --target recall=0.95 --measure test",
-        ),
+        examples=("plant thresholds --target precision=0.9", "plant thresholds --target precision=0.9 --target recall=0.95 --measure test"),
     ),
     StageSpec(
         name="verify",
         summary="Compare the files of a run with their recorded hashes; compute its figures again from the predictions.",
-        options=VerifyOptions,
+        options=options.VerifyOptions,
         run="plant_cli.commands.verify:verify",
         help="Hash every recorded file of a run, and compute its evaluations again; the exit code is 4 unless all is as it was written.",
         writes=False,

@@ -8,14 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from plant_cli.api import (
-    Corpus,
-    DataError,
-    Result,
-    SplitName,
-    StageContext,
-    UsageError,
-)
+from plant_cli.api import Corpus, DataError, Result, SplitName, StageContext, UsageError
 from plant_cli.commands.command_options import PredictOptions
 from plant_cli.commands.scored_split import report, require_every_score, score_split
 from plant_cli.data.corpus_files import CorpusRecord

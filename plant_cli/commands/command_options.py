@@ -6,16 +6,7 @@ from typing import Literal
 
 from pydantic import field_validator, model_validator
 
-from plant_cli.api import (
-    Choice,
-    Options,
-    SplitName,
-    UsageError,
-    choice,
-    exclusive_options,
-    option,
-    refuse_repeated,
-)
+from plant_cli.api import Choice, Options, SplitName, UsageError, choice, exclusive_options, option, refuse_repeated
 from plant_cli.data.files import SIZE_PATTERN
 from plant_cli.data.shares import Shard
 from plant_cli.evaluation.results import DEFAULT_METRICS, FEWEST, ScoringOptions, parse_gates, refuse_too_few
@@ -479,9 +470,7 @@ class ThresholdOptions(Options):
         path="or name",
     )
     target: list[str] = option(
-        [],
-        f"What automatic assignment must reach: {FORM}: the recall is then that of assigned and reviewed labels.",
-        level="everyday",
+        [], f"What automatic assignment must reach: {FORM}: the recall is then that of assigned and reviewed labels.", level="everyday"
     )
     review: float = option(
         0.1,

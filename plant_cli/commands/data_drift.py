@@ -89,10 +89,4 @@ def _as_data(found: Drift, titles: dict[str, str]) -> dict[str, Any]:
     labels = found.labels.with_columns(title=pl.col("label").replace_strict(titles, default=None, return_dtype=pl.String))
     words = found.words.filter(pl.col("changed") | (pl.col("before") == 0))
     figures = {name: value for name, value in vars(found).items() if isinstance(value, float)}
-    return {
-        "before": asdict(found.before),
-        "after": asdict(found.after),
-        **figures,
-        "labels": labels.to_dicts(),
-        "words": words.to_dicts(),
-    }
+    return {"before": asdict(found.before), "after": asdict(found.after), **figures, "labels": labels.to_dicts(), "words": words.to_dicts()}

@@ -6,17 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from plant_cli.api import (
-    Choice,
-    Column,
-    Dataset,
-    DatasetCard,
-    DatasetSpec,
-    Result,
-    StageContext,
-    Table,
-    UsageError,
-)
+from plant_cli.api import Choice, Column, Dataset, DatasetCard, DatasetSpec, Result, StageContext, Table, UsageError
 from plant_cli.commands.command_options import InfoOptions
 from plant_cli.data.documents import count_documents
 from plant_cli.data.loading import load_dataset

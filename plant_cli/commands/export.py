@@ -8,16 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from plant_cli import __version__
-from plant_cli.api import (
-    Column,
-    ComponentError,
-    Corpus,
-    ExportableBackbone,
-    Result,
-    StageContext,
-    Table,
-    UsageError,
-)
+from plant_cli.api import Column, ComponentError, Corpus, ExportableBackbone, Result, StageContext, Table, UsageError
 from plant_cli.commands.command_options import ExportOptions
 from plant_cli.data.files import hash_file, replacing_folder, write_json
 from plant_cli.network.assembly import WEIGHTS, Network, load_network

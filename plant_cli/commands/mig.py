@@ -8,16 +8,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.api import (
-    Column,
-    Corpus,
-    Interrupted,
-    MachineSection,
-    Result,
-    SignalSpec,
-    StageContext,
-    Table,
-)
+from plant_cli.api import Column, Corpus, Interrupted, MachineSection, Result, SignalSpec, StageContext, Table
 from plant_cli.api.context import with_tag
 from plant_cli.commands.command_options import MigOptions
 from plant_cli.data.files import read_size
@@ -111,12 +102,7 @@ def _weigh(
         )
         if titles is not None:
             kept, relevance = add_title_words(
-                kept,
-                relevance,
-                titles[block],
-                weight=title_weight,
-                n_docs=margins.n_docs,
-                docs_with_word=margins.docs_with_word,
+                kept, relevance, titles[block], weight=title_weight, n_docs=margins.n_docs, docs_with_word=margins.docs_with_word
             )
         yield kept, relevance
         start = block.stop

@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from plant_cli.api import (
-    Column,
-    ComponentError,
-    Components,
-    NoOptions,
-    PluginRecord,
-    Result,
-    Spec,
-    StageContext,
-    Table,
-    near_names,
-)
+from plant_cli.api import Column, ComponentError, Components, NoOptions, PluginRecord, Result, Spec, StageContext, Table, near_names
 from plant_cli.api.options import option_rows
 from plant_cli.api.specs import KINDS, Kind
 from plant_cli.commands.command_options import PluginShowOptions
@@ -31,9 +20,7 @@ def list_plugins(context: StageContext, options: NoOptions) -> Result:
         notes=[f"{r.name} is broken: {r.error}" for r in broken],
     )
     return Result(
-        tables=[table],
-        data={"plugins": [_plugin_data(r) for r in records]},
-        next_step="plant plugins show NAME explains one component",
+        tables=[table], data={"plugins": [_plugin_data(r) for r in records]}, next_step="plant plugins show NAME explains one component"
     )
 
 

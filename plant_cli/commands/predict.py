@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from plant_cli.api import (
-    Result,
-    ShortlistSpec,
-    StageContext,
-    UsageError,
-)
+from plant_cli.api import Result, ShortlistSpec, StageContext, UsageError
 from plant_cli.commands.average import average
 from plant_cli.commands.command_options import PredictOptions
 from plant_cli.commands.scored_split import report, require_every_score, score_split

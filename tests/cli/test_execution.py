@@ -156,11 +156,7 @@ def test_a_letter_that_an_encoding_lacks_is_another_error() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "where"),
-    [
-        (("mig", b"b\xff.csv"), "path"),
-        (("mig", "c.csv", "--run", b"\xff"), "run"),
-        (("suggest", "--text", b"\xffabc"), "text"),
-    ],
+    [(("mig", b"b\xff.csv"), "path"), (("mig", "c.csv", "--run", b"\xff"), "run"), (("suggest", "--text", b"\xffabc"), "text")],
 )
 def test_a_command_line_in_another_encoding_is_explained(tmp_path: Path, arguments: tuple[str | bytes, ...], where: str) -> None:
     command = [sys.executable, "-m", "plant_cli", *arguments]

@@ -41,12 +41,7 @@ def _leave(error: BaseException) -> int:
 )
 def test_four_lines_and_the_exit_code(kind: type[PlantError], code: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert _leave(kind("a is b", where="x.csv:3", expected="c", todo="do d")) == code
-    assert capsys.readouterr().err.splitlines() == [
-        "error: a is b",
-        "  where:      x.csv:3",
-        "  expected:   c",
-        "  what to do: do d",
-    ]
+    assert capsys.readouterr().err.splitlines() == ["error: a is b", "  where:      x.csv:3", "  expected:   c", "  what to do: do d"]
 
 
 def test_a_bug_leaves_its_trace_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

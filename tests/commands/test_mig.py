@@ -82,13 +82,7 @@ read = spooled_terms.SpooledTerms.read
 def context_of(folder: Path, corpus: MemoryCorpus, *, stopping: bool = False) -> Any:
     registry = Registry()
     registry.register(signals, name="signals")
-    return make_context(
-        folder,
-        components=registry,
-        corpus=corpus,
-        machine=MachineSection(device="cpu", threads=2),
-        stopping=stopping,
-    )
+    return make_context(folder, components=registry, corpus=corpus, machine=MachineSection(device="cpu", threads=2), stopping=stopping)
 
 
 @pytest.fixture
