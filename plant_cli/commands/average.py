@@ -1,4 +1,4 @@
-"""`plant predict --average`: the mean of several systems' scores, with a threshold of its own."""
+"""`plant predict --average`: the mean of the scores of several systems, and a threshold for it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SCRATCH = "validation-scores"  # while an average is made
 
 
 def average(context: StageContext, options: PredictOptions) -> Result:
-    """Score the split with every member, and validation for the threshold; keep the best labels of the mean."""
+    """Score the split and validation with every system, tune the threshold on validation, and keep the best labels of the mean."""
     require_every_score(options)
     corpus = context.corpus()
     taken = Run.open(context.run_path).stage("finetune", context.tag)
@@ -64,27 +64,27 @@ def average(context: StageContext, options: PredictOptions) -> Result:
     value = tune_threshold(tuned.labels, tuned.scores, join_gold(splits["validation"]), len(corpus.labels), options.tune).value
     write_thresholds(context.folder, value, options.tune, corpus.labels.hash)
     write_predictions(context.folder / VALIDATION, tuned.labels, tuned.scores, splits["validation"], corpus.labels)
-    found, split, k = best[options.split], splits[options.split], options.top_k
-    top = replace(found, labels=found.labels[:, :k], scores=found.scores[:, :k])
+    top, split, k = best[options.split], splits[options.split], options.top_k
+    top = replace(top, labels=top.labels[:, :k], scores=top.scores[:, :k])
     decisions = None if thresholds is None else thresholds.decide(top.labels, top.scores)
     write_predictions(context.folder / PREDICTIONS, top.labels, top.scores, split, corpus.labels, decisions)
     result = report(top, split, corpus, context.tag)
-    said = f"mean {options.mean} of {', '.join(options.systems)}; threshold {value:.3g} tuned on validation {options.tune}"
+    note = f"mean {options.mean} of {', '.join(options.systems)}; threshold {value:.3g} tuned on validation {options.tune}"
     return replace(
         result,
-        tables=[replace(table, notes=[*table.notes, said]) for table in result.tables],
+        tables=[replace(table, notes=[*table.notes, note]) for table in result.tables],
         summary={**result.summary, "average": {name: str(folder) for name, folder, _ in systems}, "threshold": value},
     )
 
 
 def _find_member(context: StageContext, name: str) -> tuple[str, Path, Callable[[], Path | None]]:
-    """A system's name, the folder of its network, and what gives the folder of its run's relevance."""
+    """The name of a system, the folder of its network, and a function that gives the folder of its relevance."""
     location = locate(name)
     if location.file is not None:
         raise UsageError(
             f"'{name}' is a file: it holds the best labels of a system, not every score",
             expected="a trained system: a folder of this run, a tag, or another run's folder",
-            todo="leave it out (a corpus that moved: --path)",
+            todo="leave it out; name a corpus that moved by --path",
         )
     if location.run is None:
         return name, context.input("finetune", location.tag), lambda: context.find_input("mig")
@@ -98,7 +98,7 @@ def _find_member(context: StageContext, name: str) -> tuple[str, Path, Callable[
 def _load(
     context: StageContext, options: PredictOptions, system: str, folder: Path, mig: Callable[[], Path | None]
 ) -> Callable[[SplitName, Keep], Cut]:
-    """What scores a split with a trained network; hands on every score, and says what was not read."""
+    """A function that scores a split with a trained network and returns what was cut off."""
     corpus = context.corpus()
     model = load_model(replace(find_source(context, folder), relevance=mig))
 
@@ -121,7 +121,7 @@ def _refuse_one_twice(systems: Sequence[tuple[str, Path, Callable[[], Path | Non
 
 
 def _refuse_other_corpus(corpus: Corpus, run: Run) -> None:
-    """An average, and a threshold tuned on validation, mean nothing for a member that was trained on other documents or labels."""
+    """All systems of an average must be trained on the same documents and labels."""
     other = CorpusRecord.read(run.corpus_path)
     if other.data_hash == corpus.data_hash and other.label_hash == corpus.labels.hash:
         return
@@ -129,6 +129,6 @@ def _refuse_other_corpus(corpus: Corpus, run: Run) -> None:
     raise DataError(
         f"the run '{run.path}' was trained on another {what}",
         where=str(run.corpus_path / "splits.json"),
-        expected="the same documents, labels and splits, validation too: what one system trains on, no other may be tuned on",
+        expected="the same documents, labels and splits, also of validation: one system must not be tuned on training documents of another",
         todo="train both systems on one corpus (a validation split of its own, or the same --seed, holds out the same documents)",
     )

@@ -36,15 +36,15 @@ FEW = 10  # files that are named when they are written
 
 
 def make(context: StageContext, options: MakeOptions) -> Result:
-    """Labels and gold evidence are written beside the corpus (data.labels.parquet, data.evidence.parquet), where `files` finds them."""
-    given = {"documents": options.documents, "labels": options.labels, "seed": options.seed}
-    generator = Choice(name=options.dataset, options={key: value for key, value in given.items() if value is not None})
+    """Generate a corpus; labels and gold evidence go to files next to it (data.labels.parquet, data.evidence.parquet)."""
+    generator = Choice(name=options.dataset, options=options.model_dump(include={"documents", "labels", "seed"}, exclude_none=True))
     dataset = _load(context, DataSection(dataset=generator))
-    return _write(context, dataset, _read(dataset), options.output, force=context.force)
+    parts = {name: tidy(frame) for name, frame in read_frames(dataset).items()}
+    return _write(context, dataset, parts, options.output)
 
 
 def stats(context: StageContext, _options: NoOptions) -> Result:
-    """Documents, labels and their frequencies, lengths, and labels that no training document has."""
+    """Count documents, labels and their frequencies, lengths, and labels without a training document."""
     digests = read_digests(_load(context, context.data), context.reporter, thorough=False)
     frames = {name: tidy(frame) for name, frame in digests.items()}
     if "train" not in frames:
@@ -54,24 +54,24 @@ def stats(context: StageContext, _options: NoOptions) -> Result:
             expected="a split named train",
             todo="check the values of the split column, or split again with `plant data split`",
         )
-    found = describe(frames)
-    names = [name.replace("_", " ") for name in asdict(next(iter(found.splits.values())))]
-    values = [list(asdict(split).values()) for split in found.splits.values()]
+    described = describe(frames)
+    names = [name.replace("_", " ") for name in asdict(next(iter(described.splits.values())))]
+    values = [list(asdict(split).values()) for split in described.splits.values()]
     splits = Table(
         title=f"Splits of {context.data.path or context.data.dataset.name}",
-        columns=[Column(name=""), *(Column(name=name, kind="exact") for name in found.splits)],
+        columns=[Column(name=""), *(Column(name=name, kind="exact") for name in described.splits)],
         rows=list(zip(names, *values, strict=True)),
     )
     bins = Table(
         title="Labels by training documents",
         columns=[Column(name="training documents"), Column(name="labels", kind="count"), Column(name="share", kind="points")],
-        rows=[(name, count, count / max(found.labels, 1)) for name, count in found.bins.items()],
+        rows=[(name, count, count / max(described.labels, 1)) for name, count in described.bins.items()],
     )
-    return Result(tables=[splits, bins], data=asdict(found))
+    return Result(tables=[splits, bins], data=asdict(described))
 
 
 def split(context: StageContext, options: SplitOptions) -> Result:
-    """All documents are pooled and split by --sampling; documents with equal texts, or of one --group-column, stay in one split."""
+    """Pool all documents and split them again."""
     if options.test + options.validation >= 1:
         raise UsageError(
             f"test {options.test} and validation {options.validation} leave no document to train on",
@@ -81,11 +81,11 @@ def split(context: StageContext, options: SplitOptions) -> Result:
         )
     dataset = _load(context, context.data.model_copy(update={"group_column": None}))  # the groups are read with the documents, below
     parts = split_again(dataset, context.data, {"test": options.test, "validation": options.validation}, options.seed)
-    return _write(context, dataset, parts, options.output, force=context.force)
+    return _write(context, dataset, parts, options.output)
 
 
 def convert(context: StageContext, options: ConvertOptions) -> Result:
-    """In tables the columns become doc_id, text, labels and split; labels are trimmed, and lists become JSON in CSV and TSV."""
+    """Write the corpus as tables, or in the format of a dataset plugin."""
     if options.to is not None and options.shard is not None:
         raise UsageError(
             "a share of a corpus is written as tables",
@@ -99,23 +99,19 @@ def convert(context: StageContext, options: ConvertOptions) -> Result:
     dataset = _load(context, context.data.model_copy(update={"path": options.path}))
     if options.to is None:
         shard = None if options.shard is None else Shard.parse(options.shard)
-        return _write(context, dataset, _stream(context, dataset, shard), options.output, force=context.force, shard=shard)
+        return _write(context, dataset, _stream(context, dataset, shard), options.output, shard)
     suffix = "" if options.compression == "none" else f".{options.compression}"
     tidied = tidy_dataset(dataset)
     written, remarks = write_format(tidied, writer, Path(options.output), suffix=suffix, force=context.force)
     for remark in remarks:
         context.reporter.warn(remark)
     labels = {name: frame.select(pl.col("labels").list.len()).collect().to_series() for name, frame in tidied.splits.items()}
-    counts = {name: [len(found), int(found.sum())] for name, found in labels.items()}
+    counts = {name: [len(lengths), int(lengths.sum())] for name, lengths in labels.items()}
     return _describe_output(context, counts, written, options.output)
 
 
 def _load(context: StageContext, data: DataSection) -> Dataset:
     return load_dataset(context, data, tell=context.reporter.warn)
-
-
-def _read(dataset: Dataset) -> dict[SplitName, pl.DataFrame]:
-    return {name: tidy(frame) for name, frame in read_frames(dataset).items()}
 
 
 def _stream(context: StageContext, dataset: Dataset, shard: Shard | None) -> dict[SplitName, Iterator[pl.DataFrame]]:
@@ -132,7 +128,7 @@ def _stream(context: StageContext, dataset: Dataset, shard: Shard | None) -> dic
     return {name: read(name) for name in find_splits(dataset)}
 
 
-def _write(context: StageContext, dataset: Dataset, parts: Parts, output: str, *, force: bool, shard: Shard | None = None) -> Result:
+def _write(context: StageContext, dataset: Dataset, parts: Parts, output: str, shard: Shard | None = None) -> Result:
     counts = {name: [0, 0] for name in parts}
 
     def count(name: SplitName, batches: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
@@ -142,7 +138,7 @@ def _write(context: StageContext, dataset: Dataset, parts: Parts, output: str, *
             yield batch
 
     counted = {name: count(name, [part] if isinstance(part, pl.DataFrame) else part) for name, part in parts.items()}
-    written = write_corpus(counted, dataset, Path(output), force=force, shard=shard)
+    written = write_corpus(counted, dataset, Path(output), force=context.force, shard=shard)
     others = (
         None if shard is None or shard.of == 1 else f"the same with --shard i/{shard.of} for the other shares; {output} is then one corpus"
     )

@@ -44,16 +44,16 @@ from plant_cli.network.reading_checks import find_cut_texts, find_languages
 
 
 def check(context: StageContext, options: CheckOptions) -> Result:
-    """Repeated ids, equal and nearly equal texts, leaks between splits, odd and unknown labels, wrong encodings, languages, lengths."""
+    """Examine the corpus, and with --fix write a cleaned copy and examine that too."""
     dataset = load_dataset(context, context.data, tell=context.reporter.warn)
-    found = _examine(context, dataset, *digest_and_sign(dataset, context.reporter), options.backbone)
-    findings = sorted(found, key=lambda finding: LEVELS.index(finding.level))
+    findings = list(_examine(context, dataset, *digest_and_sign(dataset, context.reporter), options.backbone))
+    findings.sort(key=lambda finding: LEVELS.index(finding.level))
     name = context.data.path or context.data.dataset.name
     table = Table(
         title=f"Check of {name}",
         columns=[Column(name="level"), Column(name="count", kind="count"), *(Column(name=n) for n in ("what", "where", "what to do"))],
         rows=[(f.level, f.count, f.what, f.where, f.todo) for f in findings],
-        notes=[] if findings else ["nothing was found wrong"],
+        notes=[] if findings else ["nothing is wrong"],
     )
     content = {"findings": [asdict(finding) for finding in findings], "written": list[str]()}
     wrong = _choose_wrong(findings, warnings=options.fail_on_warning)
@@ -72,12 +72,12 @@ def check(context: StageContext, options: CheckOptions) -> Result:
 
 
 def _choose_wrong(findings: Iterable[Finding], *, warnings: bool) -> list[Finding]:
-    """What makes the command fail."""
+    """The findings that make the command fail."""
     return [finding for finding in findings if finding.level == "fatal" or (warnings and finding.level == "warning")]
 
 
 def _judge_copy(context: StageContext, options: CheckOptions) -> DataError | None:
-    """What is still wrong with the cleaned copy, read as whoever goes on with it reads it."""
+    """The error if something is still wrong with the cleaned copy."""
     path = str(options.fix)
     try:
         copy = load_dataset(context, DataSection(path=path))
@@ -88,7 +88,7 @@ def _judge_copy(context: StageContext, options: CheckOptions) -> DataError | Non
 
 
 def _count_changes(changes: pl.DataFrame, path: str) -> Table:
-    """How often what was put right; changes that name another document, or a span, are counted together."""
+    """How often each kind of change was made."""
     kind = pl.col("change").str.replace(r"^was called .*", "got an id of its own").str.replace(r" repeats .*, which", " repeats one that")
     kind = kind.str.replace(r"(?s) a span of evidence of .*", " a span of evidence")
     counted = changes.group_by(kind, maintain_order=True).len()
@@ -99,12 +99,12 @@ def _count_changes(changes: pl.DataFrame, path: str) -> Table:
 def _examine(
     context: StageContext, dataset: Dataset, digests: dict[SplitName, pl.DataFrame], signatures: Signatures, chosen: Choice | None
 ) -> Iterator[Finding]:
-    found = examine(digests, (*THOROUGH, find_near_labels, find_odd_label_counts))
-    yield from found
+    findings = examine(digests, (*THOROUGH, find_near_labels, find_odd_label_counts))
+    yield from findings
     yield from find_near_duplicates(dataset, digests, context.reporter, signatures)
     yield from find_unseen_labels(digests, read_titles(dataset, context.reporter))
     yield from find_unknown_labels(dataset, digests)
-    if not any(finding.level == "fatal" for finding in found):  # evidence is matched by ids, which must be sound
+    if not any(finding.level == "fatal" for finding in findings):  # evidence is matched by ids, which must be sound
         yield from read_evidence(dataset, {name: tidy(frame) for name, frame in digests.items()})[1]
     texts = {name: SplitTexts(dataset, name, frame.height) for name, frame in digests.items()}
     if chosen is None:
@@ -116,7 +116,7 @@ def _examine(
 
 
 def _fix(context: StageContext, dataset: Dataset, output: Path) -> tuple[list[Path], pl.DataFrame]:
-    """Write the cleaned copy and the list of changes; this holds the whole corpus in memory."""
+    """Write the cleaned copy and the list of changes; all of the corpus is in memory."""
     frames = read_frames(dataset)
     parts, changes = repair(frames)
     if dataset.evidence is not None:

@@ -1,4 +1,4 @@
-"""`plant data drift`: how a corpus differs from an earlier one, for the yearly update of codes or a new year of records."""
+"""`plant data drift`: how a corpus differs from an earlier one, such as last year's records."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from plant_cli.data.vocabularies import read_titles
 
 
 def drift(context: StageContext, options: DriftOptions) -> Result:
-    """Lengths, new words, labels whose frequency changed, labels that are new or gone. All splits of a corpus are pooled."""
+    """Compare two corpora: lengths, words and labels. All splits of a corpus are pooled."""
     titles: dict[str, str] = {}
     frames = [_read(context, path, titles) for path in (options.before, options.after)]
-    found = compare(*frames)
+    change = compare(*frames)
     context.reporter.note(
-        "a change is tested where at least 5 documents are expected (G², one degree of freedom, false discovery rate 5%); "
-        "chance: all documents dealt at random to two corpora of these sizes"
+        "a change is tested if at least 5 documents are expected (G², one degree of freedom, false discovery rate 5%); "
+        "by chance: with all documents assigned at random to two corpora of these sizes"
     )
-    tables = [_summarise(found, options), *_describe_labels(found, titles, options.limit), *_describe_words(found, options.limit)]
-    return Result(tables=tables, data=_as_data(found, titles))
+    tables = [_summarise(change, options), *_describe_labels(change, titles, options.limit), *_describe_words(change, options.limit)]
+    return Result(tables=tables, data=_as_data(change, titles))
 
 
 def _read(context: StageContext, path: str, titles: dict[str, str]) -> pl.DataFrame:
@@ -37,24 +37,24 @@ def _read(context: StageContext, path: str, titles: dict[str, str]) -> pl.DataFr
     return frame
 
 
-def _summarise(found: Drift, options: DriftOptions) -> Table:
+def _summarise(change: Drift, options: DriftOptions) -> Table:
     rows: list[tuple[str, Any, Any]] = [
-        (name.replace("_", " "), getattr(found.before, name), getattr(found.after, name)) for name in asdict(found.before)
+        (name.replace("_", " "), getattr(change.before, name), getattr(change.after, name)) for name in asdict(change.before)
     ]
     rows += [
-        ("% of words that are new", None, round(100 * found.new_words_share, 2)),
-        ("% of assignments of new labels", None, round(100 * found.unseen_share, 2)),
-        (f"distance of words, bits (by chance {found.words_chance:.4f})", None, round(found.words_distance, 4)),
-        (f"distance of labels, bits (by chance {found.labels_chance:.4f})", None, round(found.labels_distance, 4)),
-        ("labels tested", None, found.labels["p"].drop_nulls().len()),
-        ("labels whose frequency changed", None, int(found.labels["changed"].sum())),
+        ("% of words that are new", None, round(100 * change.new_words_share, 2)),
+        ("% of assignments of new labels", None, round(100 * change.unseen_share, 2)),
+        (f"distance of words, bits (by chance {change.words_chance:.4f})", None, round(change.words_distance, 4)),
+        (f"distance of labels, bits (by chance {change.labels_chance:.4f})", None, round(change.labels_distance, 4)),
+        ("labels tested", None, change.labels["p"].drop_nulls().len()),
+        ("labels whose frequency changed", None, int(change.labels["changed"].sum())),
     ]
     columns = [Column(name=""), Column(name="before", kind="exact"), Column(name="after", kind="exact")]
     return Table(title=f"{options.before} and {options.after}", columns=columns, rows=rows)
 
 
-def _describe_labels(found: Drift, titles: dict[str, str], limit: int) -> list[Table]:
-    table, sizes = found.labels, (found.before, found.after)
+def _describe_labels(change: Drift, titles: dict[str, str], limit: int) -> list[Table]:
+    table, sizes = change.labels, (change.before, change.after)
     changed = table.filter(pl.col("changed"))
     new = table.filter((pl.col("before") == 0) & (pl.col("after") > 0)).sort("after", "label", descending=[True, False])
     gone = table.filter((pl.col("after") == 0) & (pl.col("before") > 0)).sort("before", "label", descending=[True, False])
@@ -64,8 +64,8 @@ def _describe_labels(found: Drift, titles: dict[str, str], limit: int) -> list[T
     return [_list(f"{name} ({rows.height:,})", rows.head(limit), "label", sizes, titles) for name, rows in named.items() if rows.height]
 
 
-def _describe_words(found: Drift, limit: int) -> list[Table]:
-    table, sizes = found.words, (found.before, found.after)
+def _describe_words(change: Drift, limit: int) -> list[Table]:
+    table, sizes = change.words, (change.before, change.after)
     new = table.filter((pl.col("before") == 0) & (pl.col("after") >= NEW)).sort("after", "word", descending=[True, False])
     changed = table.filter(pl.col("changed") & (pl.col("before") > 0))
     shown = [(f"New words, in at least {NEW} documents", new), ("Words in more documents", changed.filter(pl.col("change") > 0))]
@@ -85,8 +85,9 @@ def _list(title: str, rows: pl.DataFrame, name: str, sizes: tuple[Side, Side], t
     return Table(title=title, columns=columns, rows=cells)
 
 
-def _as_data(found: Drift, titles: dict[str, str]) -> dict[str, Any]:
-    labels = found.labels.with_columns(title=pl.col("label").replace_strict(titles, default=None, return_dtype=pl.String))
-    words = found.words.filter(pl.col("changed") | (pl.col("before") == 0))
-    figures = {name: value for name, value in vars(found).items() if isinstance(value, float)}
-    return {"before": asdict(found.before), "after": asdict(found.after), **figures, "labels": labels.to_dicts(), "words": words.to_dicts()}
+def _as_data(change: Drift, titles: dict[str, str]) -> dict[str, Any]:
+    labels = change.labels.with_columns(title=pl.col("label").replace_strict(titles, default=None, return_dtype=pl.String))
+    words = change.words.filter(pl.col("changed") | (pl.col("before") == 0))
+    shares = {name: value for name, value in vars(change).items() if isinstance(value, float)}
+    sides = {"before": asdict(change.before), "after": asdict(change.after)}
+    return {**sides, **shares, "labels": labels.to_dicts(), "words": words.to_dicts()}

@@ -14,7 +14,7 @@ from plant_cli.data.vocabularies import find_used
 
 
 def info(context: StageContext, options: InfoOptions) -> Result:
-    """Licence, citation, where to get it, expected counts; with a path, the counts of the download."""
+    """Show what is known of a corpus; with a path also count the download."""
     known = {spec.name: spec.card for spec in context.components(DatasetSpec) if spec.card is not None}
     if options.name is None:
         rows = [(name, card.title.partition(": ")[2] or card.title, card.licence) for name, card in known.items()]
@@ -23,15 +23,15 @@ def info(context: StageContext, options: InfoOptions) -> Result:
     spec, _ = context.component(DatasetSpec, Choice(name=options.name))
     if spec.card is None:
         raise UsageError(
-            f"the dataset '{spec.name}' is no published corpus",
+            f"the dataset '{spec.name}' is not a published corpus",
             where="plant data info",
             expected=f"one of {', '.join(known)}",
             todo="describe your own corpus with `plant data stats PATH`",
         )
-    found = None if options.path is None else _count(context, spec.name, options.path)
-    data = {**asdict(spec.card), **({} if found is None else {"found": found})}
+    counts = None if options.path is None else _count(context, spec.name, options.path)
+    data = {**asdict(spec.card), **({} if counts is None else {"found": counts})}
     return Result(
-        tables=[_describe(spec.name, spec.card), *_compare(spec.card, found)],
+        tables=[_describe(spec.name, spec.card), *_compare(spec.card, counts)],
         data=data,
         next_step=None if options.path else f"plant mig PATH --dataset {spec.name}",
     )
@@ -48,9 +48,9 @@ def _describe(name: str, card: DatasetCard) -> Table:
     return Table(title=name, columns=[Column(name=""), Column(name="")], rows=rows)
 
 
-def _compare(card: DatasetCard, found: Mapping[str, int] | None) -> list[Table]:
+def _compare(card: DatasetCard, counts: Mapping[str, int] | None) -> list[Table]:
     """Expected counts of each version, and the counts of the download below them."""
-    versions = [(name, expected) for name, expected in card.variants.items()] + ([] if found is None else [("your download", found)])
+    versions = [(name, expected) for name, expected in card.variants.items()] + ([] if counts is None else [("your download", counts)])
     if not versions:
         return []
     further = [name for name in ("documents", "label names") if any(name in counts for _, counts in versions)]
@@ -63,6 +63,6 @@ def _compare(card: DatasetCard, found: Mapping[str, int] | None) -> list[Table]:
 def _count(context: StageContext, name: str, path: str) -> dict[str, int]:
     data = context.data.model_copy(update={"path": path, "dataset": Choice(name=name)})
     dataset: Dataset = load_dataset(context, data, tell=context.reporter.note)
-    found: dict[str, int] = {split: count_documents(dataset, split) for split in dataset.splits}
+    counts: dict[str, int] = {split: count_documents(dataset, split) for split in dataset.splits}
     named = {} if dataset.labels is None else {"label names": dataset.labels.collect().height}
-    return {**found, "labels": find_used(dataset).len(), **named}
+    return {**counts, "labels": find_used(dataset).len(), **named}

@@ -1,4 +1,4 @@
-"""`plant diff A B`: which documents and labels changed from one system to another, the greatest harm first."""
+"""`plant diff A B`: documents and labels that change from one system to another, the greatest harm first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CONVENTION: ConventionName = "xmlrepo"  # every document and every label counts
 
 
 def run(context: StageContext, options: DiffOptions) -> Result:
-    """Write documents.parquet, labels.tsv and diff.json, and show where harm and gain are greatest."""
+    """Compare two systems, and write documents.parquet, labels.tsv and diff.json."""
     gold = read_gold(context.corpus(), options.split)
     inputs = []
     for name in options.systems:
@@ -53,15 +53,15 @@ def _summarise(changes: Changes, options: DiffOptions, gold: Gold) -> dict[str, 
 def _show(changes: Changes, options: DiffOptions, gold: Gold) -> list[Table]:
     titles = {label: f"{label} {title or ''}".strip() for label, title in zip(gold.labels, gold.titles, strict=True)}
     worse, better = (_take(changes.documents, options.limit, sign) for sign in (1, -1))
-    said = f"{describe_gold(gold, CONVENTIONS[CONVENTION])}; nothing is drawn at random, no seed"
-    tables = [_count(changes, options, gold, said)]
+    note = f"{describe_gold(gold, CONVENTIONS[CONVENTION])}; nothing is random: no seed"
+    tables = [_count(changes, options, gold, note)]
     for frame, what in ((worse, "Documents that lose most"), (better, "Documents that gain most")):
         if len(frame):
-            tables.append(_list_documents(frame, what, titles, said))
+            tables.append(_list_documents(frame, what, titles, note))
     for sign, what in ((1, "Labels that lose most"), (-1, "Labels that gain most")):
         frame = _take(changes.labels, options.limit, sign)
         if len(frame):
-            tables.append(_list_labels(frame, what, titles, said))
+            tables.append(_list_labels(frame, what, titles, note))
     return tables
 
 
@@ -70,7 +70,7 @@ def _take(frame: pl.DataFrame, limit: int, sign: int) -> pl.DataFrame:
     return chosen.head(limit) if sign > 0 else chosen.tail(limit).reverse()
 
 
-def _count(changes: Changes, options: DiffOptions, gold: Gold, said: str) -> Table:
+def _count(changes: Changes, options: DiffOptions, gold: Gold, note: str) -> Table:
     harm = changes.documents["harm"]
     counted = {"B has more errors": harm > 0, "B has fewer errors": harm < 0, "other labels, as many errors": harm == 0}
     rows: list[list[str | int]] = [[name, int(which.sum())] for name, which in counted.items()]
@@ -84,25 +84,25 @@ def _count(changes: Changes, options: DiffOptions, gold: Gold, said: str) -> Tab
         notes=[
             f"errors (wrong and missed labels) on {len(gold.doc_ids)} documents of {gold.split}: A {a}, B {b}",
             f"compared: {compared}; harm: errors of B beyond those of A",
-            "all of it: documents.parquet and labels.tsv in the folder of this stage",
-            said,
+            "all changes are in documents.parquet and labels.tsv of this stage",
+            note,
         ],
     )
 
 
-def _list_documents(frame: pl.DataFrame, title: str, titles: dict[str, str], said: str) -> Table:
+def _list_documents(frame: pl.DataFrame, title: str, titles: dict[str, str], note: str) -> Table:
     names = ("lost", "wrong", "gained", "mended")
     heads = ("right, only A", "wrong, only B", "right, only B", "wrong, only A")
     rows = [[row["doc_id"], row["harm"], *(_name(row[name], titles) for name in names)] for row in frame.iter_rows(named=True)]
     columns = [Column(name="document"), Column(name="harm", kind="count"), *(Column(name=head) for head in heads)]
-    return Table(title=title, columns=columns, rows=rows, notes=[said])
+    return Table(title=title, columns=columns, rows=rows, notes=[note])
 
 
 def _name(labels: list[str], titles: dict[str, str]) -> str:
     return "; ".join(titles[label] for label in labels[:NAMED]) + (f" (+{len(labels) - NAMED})" if len(labels) > NAMED else "")
 
 
-def _list_labels(frame: pl.DataFrame, title: str, titles: dict[str, str], said: str) -> Table:
+def _list_labels(frame: pl.DataFrame, title: str, titles: dict[str, str], note: str) -> Table:
     counts = ("harm", "test_count", "train_count", "lost", "wrong", "gained", "mended")
     heads = ("harm", "documents", "in train", "right, only A", "wrong, only B", "right, only B", "wrong, only A")
     columns = [
@@ -111,4 +111,4 @@ def _list_labels(frame: pl.DataFrame, title: str, titles: dict[str, str], said: 
         *(Column(name=f"F1 {s}", kind="points") for s in "AB"),
     ]
     rows = [[titles[row["label"]], *(row[name] for name in counts), row["F1_a"], row["F1_b"]] for row in frame.iter_rows(named=True)]
-    return Table(title=title, columns=columns, rows=rows, notes=[said])
+    return Table(title=title, columns=columns, rows=rows, notes=[note])

@@ -1,4 +1,4 @@
-"""`plant export`: write a trained network to a folder that other programs read: layouts of Hugging Face and peft, safetensors, JSON."""
+"""`plant export`: write a trained network in layouts of Hugging Face and peft, safetensors and JSON."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ FORMAT = 1
 
 
 def run(context: StageContext, options: ExportOptions) -> Result:
-    """The folder is written whole or not at all; nothing is written to the run."""
+    """Write the folder completely or not at all; the run does not change."""
     target = _writable(options, force=context.force)
     corpus = context.corpus()
     source = context.input("finetune", context.tag)
-    read_scorers(source, corpus.labels, corpus.analyser, context.component)  # what is damaged is refused before anything is written
+    read_scorers(source, corpus.labels, corpus.analyser, context.component)  # damaged files are refused before anything is written
     network = _load(context, source, corpus) if has_network(source) else None
     titles = zip(corpus.labels.ids, corpus.labels.titles, strict=True)
     written: dict[str, Any] = {}
@@ -69,7 +69,7 @@ def _load(context: StageContext, source: Path, corpus: Corpus) -> Network:
 
 
 def _writable(options: ExportOptions, *, force: bool) -> Path:
-    """The folder to write; what is there is replaced only if it is an export, and only with --force."""
+    """The folder to write: empty, or with --force an earlier export."""
     target = Path(os.path.expanduser(options.folder)).absolute()
     empty = not target.exists() or (target.is_dir() and not any(target.iterdir()))
     if empty or (force and (target / CARD).is_file()):
@@ -97,11 +97,11 @@ def _card(network: Network | None, corpus: Corpus, backbone: dict[str, Any]) -> 
 
 
 def _describe_network(network: Network, backbone: dict[str, Any]) -> dict[str, Any]:
-    whole = backbone.get("merged")
     base = f"AutoModel.from_pretrained({backbone.get('base_model')!r}, revision={backbone.get('revision')!r})"
-    beside = f"PeftModel.from_pretrained({base}, 'adapter')" if backbone.get("folder") == "adapter" else base
+    adapted = f"PeftModel.from_pretrained({base}, 'adapter')" if backbone.get("folder") == "adapter" else base
+    read_with = "AutoModel.from_pretrained('backbone')" if backbone.get("merged") else adapted
     return {
-        "backbone": {**backbone, "read_with": "AutoModel.from_pretrained('backbone')" if whole else beside},
+        "backbone": {**backbone, "read_with": read_with},
         "decoder": {
             "file": DECODER,
             "component": network.section.decoder.to_recipe(),

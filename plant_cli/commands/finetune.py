@@ -1,4 +1,4 @@
-"""Stage 2, `plant finetune`: train the whole network to assign labels, from planted attention or from nothing."""
+"""Stage 2, `plant finetune`: train the network to assign labels, or fit scorers without a network."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from plant_cli.training.stage2 import FineTuned, finetune
 
 def run(context: StageContext, options: FinetuneOptions) -> Result:
     """Fine-tune, keep the best epoch on validation, and tune the decision threshold there; or fit scorers alone."""
-    corpus = context.corpus()
+    corpus, tag, seed = context.corpus(), context.tag, context.machine.seed
     if not options.network:
-        return _fit_scorers(context, options)
+        stage = StageInputs(corpus=corpus, machine=context.machine, session=open_session(context), component=context.component)
+        return _report_scorers(finetune_scorers(stage, options), options, seed, tag)
     relevance = context.input("mig") if options.needs_relevance else context.find_input("mig")
     planted = context.input("pretrain-attn", options.planted) if options.init == "planted" else None
-
-    given = Inputs(
+    inputs = Inputs(
         corpus=corpus,
         design=find_design(context.model, context.component).start_from(context.input),
         machine=context.machine,
@@ -39,13 +39,8 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
         planted=planted,
         losses=context.components(LossSpec),
     )
-    warn_of_languages(given.design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
-    return _report(finetune(given, options), options, context.machine.seed, context.tag)
-
-
-def _fit_scorers(context: StageContext, options: FinetuneOptions) -> Result:
-    given = StageInputs(corpus=context.corpus(), machine=context.machine, session=open_session(context), component=context.component)
-    return _report_scorers(finetune_scorers(given, options), options, context.machine.seed, context.tag)
+    warn_of_languages(inputs.design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
+    return _report(finetune(inputs, options), options, seed, tag)
 
 
 def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | None) -> Result:
@@ -56,18 +51,18 @@ def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | 
     columns = [Column(name="epoch"), Column(name="loss", kind="exact")]
     columns += [Column(name=f"attention {name}" if name == quality else name, kind="points") for name in shown]
     rows = [[str(e["epoch"] or "start"), e["loss"], *(e[name] for name in shown)] for e in outcome.history]
-    said = f"{reached.conditions}; seed {seed}"
+    conditions = f"{reached.conditions}; seed {seed}"
     kept = "start" if outcome.best_epoch < 0 else f"epoch {outcome.best_epoch + 1}"
     notes = [
         f"kept: {kept} by {options.monitor}; {_describe_threshold(reached.threshold, options, 'validation')}",
         _describe_calibration(reached.calibrated),
         *([] if reached.gain is None else [_describe_gain(reached.gain, left_out=reached.left_out)]),
-        said,
+        conditions,
     ]
     tables = [Table(title="Fine-tuning (validation)", columns=columns, rows=rows, notes=[*notes, reached.speed.note])]
     figures = {name: reached.figures.get(name, outcome.kept[name]) for name in shown}
     if reached.parts:
-        tables.append(_list_parts("Each part alone (validation)", reached.parts, {name: figures[name] for name in FIGURES}, [said]))
+        tables.append(_list_parts("Each part alone (validation)", reached.parts, {name: figures[name] for name in FIGURES}, [conditions]))
     return Result(
         tables=tables,
         next_step=f"{with_tag('plant eval', tag)} --bootstrap 1000",
@@ -117,42 +112,40 @@ def _list_parts(title: str, parts: Mapping[str, Mapping[str, float]], whole: Map
 
 
 def _describe_gain(gain: Gain, *, left_out: bool = False) -> str:
-    """Whether the network is worth its time beside the scorers."""
+    """Whether the network is significantly better than the scorers alone."""
     size = f"MAP {100 * gain.difference:+.1f} points [{100 * gain.low:.1f}, {100 * gain.high:.1f}], 95% interval over documents"
     if gain.low > 0:
-        return f"the network adds to the scorers: {size}, by the documents that chose its epoch"
+        return f"the network adds to the scorers: {size}, on the documents that chose its epoch"
     if left_out:
-        return f"the model is of the scorers alone: that the network adds anything to them cannot be told from these documents: {size}"
-    return (
-        f"that the network adds anything to the scorers cannot be told from these documents: {size}; "
-        "`plant finetune --no-network --force` gives a model of the scorers alone"
-    )
+        return f"the model has the scorers alone: the network's gain over them is not significant on these documents: {size}"
+    advice = "`plant finetune --no-network --force` gives a model of the scorers alone"
+    return f"the network's gain over the scorers is not significant on these documents: {size}; {advice}"
 
 
-def _describe_calibration(found: Calibrated) -> str:
-    before, after = found.before.error, found.reliability.error
+def _describe_calibration(calibrated: Calibrated) -> str:
+    before, after = calibrated.before.error, calibrated.reliability.error
     if before is None or after is None:
-        return "how far probabilities are off is not measured: there is no pair of document and label to measure it on"
-    pairs = int(found.reliability.counts.sum())
+        return "the error of probabilities is not measured: there is no pair of document and label to measure it on"
+    pairs = int(calibrated.reliability.counts.sum())
+    details = "; ".join([*_describe_losses(calibrated), *_describe_floor(calibrated)])
     return (
         f"probabilities are off by {100 * after:.2g} points on average (expected calibration error over {pairs:,} pairs of document "
-        f"and label; {100 * before:.2g} before); "
-        f"calibrated by {found.method}, the better on left-out documents ({'; '.join([*_describe_losses(found), *_describe_floor(found)])})"
+        f"and label; {100 * before:.2g} before); calibrated by {calibrated.method}, the better on left-out documents ({details})"
     )
 
 
-def _describe_floor(found: Calibrated) -> list[str]:
-    """Which labels the scores of a single source hardly tell apart."""
-    linear = found.calibration.linear
+def _describe_floor(calibrated: Calibrated) -> list[str]:
+    """A note if scores hardly separate right from wrong labels."""
+    linear = calibrated.calibration.linear
     floored = find_flattest(linear)
     whose = "all labels"
     if len(floored) < len(linear.knots):
         whose = f"labels of training frequency {' and '.join(f'{knot:g}' for knot in floored)}"
-    return [f"the slope of {whose} is at its floor, {FLATTEST:g}: scores hardly tell which of them are right"] if floored else []
+    return [f"the slope of {whose} is at its floor, {FLATTEST:g}: their scores hardly separate right from wrong"] if floored else []
 
 
-def _describe_losses(found: Calibrated) -> list[str]:
-    return [f"{name} Brier score {losses.brier:.4f}, log loss {losses.log_loss:.4f}" for name, losses in found.losses.items()]
+def _describe_losses(calibrated: Calibrated) -> list[str]:
+    return [f"{name} Brier score {losses.brier:.4f}, log loss {losses.log_loss:.4f}" for name, losses in calibrated.losses.items()]
 
 
 def _describe_threshold(threshold: float, options: FinetuneOptions, split: str) -> str:

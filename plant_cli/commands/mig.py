@@ -1,4 +1,4 @@
-"""The stage `plant mig`: which words indicate which label, from the training documents alone."""
+"""The stage `plant mig`: the words that indicate each label, from the training documents."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(context: StageContext, options: MigOptions) -> Result:
         jobs=choose_jobs(context.machine, options.jobs),
     )
     if options.allow_leakage:
-        context.reporter.warn("words of validation and test documents are counted, too (--allow-leakage): figures of this run are too good")
+        context.reporter.warn("words of validation and test documents are also counted (--allow-leakage): figures of this run are too good")
     if options.shard is not None:
         return _describe_shard(counter.write_shard(context.folder, Shard.parse(options.shard)))
     counting = counter.merge(options.merge) if options.merge else counter.count()
@@ -52,7 +52,7 @@ def run(context: StageContext, options: MigOptions) -> Result:
 
 
 def choose_jobs(machine: MachineSection, jobs: int | None) -> int:
-    """How many threads count, where the user asks for `jobs` or leaves it to the machine."""
+    """The number of threads that count."""
     return jobs or machine.threads or default_threads()
 
 
@@ -61,7 +61,7 @@ def _stop_if_asked(context: StageContext) -> None:
         raise Interrupted(
             "stopped before relevance was complete",
             where=str(context.folder),
-            expected="a few more seconds of work",
+            expected="a few more seconds",
             todo="run `plant mig` again; it starts afresh",
         )
 
@@ -86,7 +86,7 @@ def _weigh(
     corpus: Corpus, margins: Margins, keep: Callable[[int], Iterator[KeptWords]], options: MigOptions, title_weight: float
 ) -> Iterator[Weighed]:
     """Each block of kept words with its relevance in [0, 1], from the raw values and from the label titles."""
-    # The largest value of all labels must be known before the first block is weighed: nothing is held, so it takes a pass of its own.
+    # The largest value of all labels must be known before the first block is weighed; it takes a pass, since no block is kept.
     largest = max((block.values.max(initial=0.0) for block in keep(1)), default=0.0) if options.norm == "global-max" else None
     titles = _number_titles(corpus, margins) if title_weight else None
     start = 0
@@ -109,7 +109,7 @@ def _weigh(
 
 
 def _weigh_titles(context: StageContext, corpus: Corpus, options: MigOptions) -> float:
-    """How much titles count; a weight that changes nothing is told."""
+    """The weight of title words; a warning if no label has a title."""
     if any(corpus.labels.titles):
         return options.label_text_weight
     if options.label_text_weight:
@@ -118,14 +118,14 @@ def _weigh_titles(context: StageContext, corpus: Corpus, options: MigOptions) ->
 
 
 def _title_words(corpus: Corpus) -> frozenset[str]:
-    """The words of all titles: a rare label's own words may be in one document only."""
+    """The words of all titles; those of a rare label may be in only one document."""
     return frozenset(word for title in corpus.labels.titles for word in corpus.analyser.spell(title or ""))
 
 
 def _number_titles(corpus: Corpus, margins: Margins) -> list[list[int]]:
     """The distinct words of each label's title that are in the vocabulary, as indices."""
-    places = {word: i for i, word in enumerate(margins.words)}
-    return [sorted({places[word] for word in corpus.analyser.spell(title or "") if word in places}) for title in corpus.labels.titles]
+    index = {word: i for i, word in enumerate(margins.words)}
+    return [sorted({index[word] for word in corpus.analyser.spell(title or "") if word in index}) for title in corpus.labels.titles]
 
 
 def _describe(context: StageContext, corpus: Corpus, margins: Margins, kept: npt.NDArray[np.int64]) -> Result:
@@ -139,7 +139,7 @@ def _describe(context: StageContext, corpus: Corpus, margins: Margins, kept: npt
     }
     columns, silent = [Column(name=name, kind="count") for name in figures], np.flatnonzero(kept == 0)
     named = ", ".join(corpus.labels.ids[i] for i in silent[:SHOWN_WORDS]) + (", …" if len(silent) > SHOWN_WORDS else "")
-    notes = [f"no word indicates {named}: a label of every document, or one with rare words alone (--min-df)"] if len(silent) else []
+    notes = [f"no word indicates {named}: a label of all documents, or one with only rare words (--min-df)"] if len(silent) else []
     tag = context.tag
     next_step = with_tag("plant pretrain-attn" if tag is None else f"plant pretrain-attn --relevance {tag}", tag)
     size = Table(title="Relevance", columns=columns, rows=[list(figures.values())], notes=notes)
@@ -147,10 +147,10 @@ def _describe(context: StageContext, corpus: Corpus, margins: Margins, kept: npt
 
 
 def _sample(context: StageContext, corpus: Corpus, kept: npt.NDArray[np.int64]) -> Table:
-    """The best words of a rare, a middling and a frequent label, so that a person sees whether they make sense."""
+    """The best words of a rare, a middling and a frequent label."""
     labels = corpus.labels
     by_count = sorted((i for i in range(len(labels)) if kept[i]), key=lambda i: labels.train_counts[i])
-    chosen: Sequence[int] = list(dict.fromkeys(by_count[place] for place in (0, len(by_count) // 2, -1))) if by_count else []
+    chosen: Sequence[int] = list(dict.fromkeys(by_count[row] for row in (0, len(by_count) // 2, -1))) if by_count else []
     rows = []
     for i in chosen:
         first = read_label_words(context.folder, labels.ids[i])["word"][:SHOWN_WORDS]

@@ -1,4 +1,4 @@
-"""The actions `plant mig show` and `plant mig edit`: look at a label's words, and correct them before training."""
+"""The actions `plant mig show` and `plant mig edit`: show the words of a label, and correct them before training."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WAIT = 10.0  # seconds that an edit waits for another one to end
 
 
 def show(context: StageContext, options: MigShowOptions) -> Result:
-    """The kept words of a label with value, relevance and the counts they come from, edits applied."""
+    """Show the kept words of a label after edits: value, relevance and counts."""
     folder = context.input("mig")
     label = _find_label(context, folder, options.label, partly=True)
     edits = read_edits(folder).get(label["label"], LabelEdits())
@@ -68,10 +68,10 @@ def _name_forms(forms: Sequence[str]) -> str:
 
 
 def edit(context: StageContext, options: EditOptions) -> Result:
-    """Deny or allow words of a label; the same command twice changes nothing more."""
+    """Deny or allow words of a label, or list or clear edits."""
     if options.list or not context.run_path.is_dir():
         return _edit(context, options)
-    with hold_lock(context.run_path, "mig edit", wait=WAIT):  # what held it may have made the relevance anew
+    with hold_lock(context.run_path, "mig edit", wait=WAIT):  # the relevance may be new after the wait
         return _edit(context, options)
 
 
@@ -94,7 +94,7 @@ def _edit(context: StageContext, options: EditOptions) -> Result:
 
 
 def _find_words(context: StageContext, folder: Path) -> Callable[[str], str]:
-    """Gives the word that a form is counted as; what is a word itself stays."""
+    """A function that gives the word that a form is counted as."""
     pairs = read_pairs(folder)
     known, word_of = {word for word, _ in pairs}, {form: word for word, form in pairs}
 
@@ -108,7 +108,7 @@ def _find_words(context: StageContext, folder: Path) -> Callable[[str], str]:
 
 
 def _clear_edits(folder: Path) -> str | None:
-    """Forget the edits of all labels, readable or not; says how many there were and which file keeps them. None if there were none."""
+    """Forget all edits and describe where they are kept; None if there were none."""
     try:
         edits = read_edits(folder)
         counted = f"{sum(len(entry.deny) + len(entry.allow) for entry in edits.values())} edits of {len(edits)} labels"
@@ -167,23 +167,16 @@ def _parse_allowed(text: str) -> tuple[str, float]:
 
 
 def _find_label(context: StageContext, folder: Path, wanted: str, *, partly: bool) -> dict[str, Any]:
-    """The row of `labels.parquet` whose id is `wanted`; else the only one whose id or title is it, whatever the case.
-
-    Args:
-        context: warns where another label than the written one is meant.
-        folder: of `mig`.
-        wanted: as the user wrote it.
-        partly: whether the only label whose id or title contains it may be meant, too: where labels are shown, not where they are edited.
-    """
+    """The row of `labels.parquet` with this id, else the only one with this id or title in any case, or with `partly` in a part of it."""
     index = read_label_index(folder)
     names, lowered = [pl.col(name).str.to_lowercase() for name in ("label", "title")], wanted.lower()
-    whole = pl.any_horizontal([name == lowered for name in names])
+    equal = pl.any_horizontal([name == lowered for name in names])
     part = pl.any_horizontal([name.str.contains(lowered, literal=True) for name in names])
-    for found in (pl.col("label") == wanted, whole, part):
-        rows = index.filter(found)
+    for match in (pl.col("label") == wanted, equal, part):
+        rows = index.filter(match)
         if len(rows):
             break
-    if len(rows) == 1 and (partly or found is not part):
+    if len(rows) == 1 and (partly or match is not part):
         row = rows.row(0, named=True)
         if row["label"] != wanted:
             context.reporter.note(f"'{wanted}' is taken for the label '{row['label']}'" + (f" ({row['title']})" if row["title"] else ""))
@@ -191,10 +184,10 @@ def _find_label(context: StageContext, folder: Path, wanted: str, *, partly: boo
     dash = any(label.startswith("-") for label in rows["label"])
     many = f"{len(rows)} labels have" if len(rows) > 1 else "one label has"
     raise DataError(
-        f"{many} '{wanted}' {'as' if found is whole else 'in'} the id or title" if len(rows) else f"no label is named '{wanted}'",
+        f"{many} '{wanted}' {'as' if match is equal else 'in'} the id or title" if len(rows) else f"no label is named '{wanted}'",
         where=str(folder / "labels.parquet"),
-        expected=_suggest(rows) if len(rows) else _near(wanted, index),
-        todo=f"give one label's whole id, as in `plant mig {'show' if partly else 'edit'} {'-- -ID' if dash else 'ID'}`",
+        expected=_list_labels(rows) if len(rows) else _near(wanted, index),
+        todo=f"give the complete id of one label, as in `plant mig {'show' if partly else 'edit'} {'-- -ID' if dash else 'ID'}`",
     )
 
 
@@ -203,7 +196,7 @@ def _near(wanted: str, index: pl.DataFrame) -> str:
     return either if "did you mean" in either else near_names(wanted, index["label"])
 
 
-def _suggest(rows: pl.DataFrame) -> str:
+def _list_labels(rows: pl.DataFrame) -> str:
     shown = [f"{row['label']} ({row['title']})" if row["title"] else f"{row['label']}" for row in rows.head(SHOWN).iter_rows(named=True)]
     return "one of " + ", ".join(shown) + (", …" if len(rows) > len(shown) else "")
 

@@ -62,7 +62,7 @@ def run(context: StageContext, options: PlanOptions) -> Result:
 
 
 def _steps(context: StageContext, recipe: str | None) -> list[Step]:
-    """The steps of the recipe that can be planned; without a recipe those that the run would take now."""
+    """The steps of the recipe that can be planned; without a recipe the next steps of the run."""
     request = context.request
     over = parse_command(request.sets, request.flags)
     over = over.only(over.values.keys() - {"plan"})
@@ -82,7 +82,7 @@ def _steps(context: StageContext, recipe: str | None) -> list[Step]:
 
 @contextmanager
 def _corpus(context: StageContext, step: Step, recipe: str | None) -> Iterator[Corpus]:
-    """The run's corpus if it has one and no recipe says otherwise, else one that is prepared in a temporary folder."""
+    """The corpus of the run; with a recipe, or in a new run, the corpus is prepared in a temporary folder."""
     if recipe is None and (context.run_path / "corpus" / SPLITS_FILE).exists():
         yield context.corpus()
         return
@@ -93,7 +93,7 @@ def _corpus(context: StageContext, step: Step, recipe: str | None) -> Iterator[C
 
 
 def _drop_idle(steps: list[Step]) -> list[Step]:
-    """Without the steps that score with a model without a network: they take next to nothing."""
+    """Leave out predictions of models without a network, which take hardly any time."""
     alone = [step.tag for step in steps if step.spec.name == "finetune" and not getattr(step.options, "network", True)]
     return [step for step in steps if not (step.spec.name == "predict" and step.tag in alone)]
 
@@ -112,7 +112,7 @@ def _plan(context: StageContext, step: Step, corpus: Corpus, planner: Planner, *
 
 
 def _find_start(context: StageContext, section: ModelSection) -> ModelSection:
-    """The network with the folder that its backbone starts from, where the run has made it already."""
+    """The network, with the folder that its backbone starts from if the run has it."""
     spec, options = context.component(BackboneSpec, section.backbone)
     if context.request.recipe is not None or spec.start is None or getattr(options, spec.start.option) is not None:
         return section
@@ -123,7 +123,7 @@ def _find_start(context: StageContext, section: ModelSection) -> ModelSection:
 
 
 def _job(context: StageContext, step: Step, corpus: Corpus, *, relevance: bool) -> Job:
-    """What a step that trains or scores asks of the machine; `relevance`: whether the run has it by then."""
+    """What a step that trains or scores needs; `relevance`: whether the run has relevance by then."""
     options: Any = step.options
     sizes = corpus.sizes
     batch = getattr(options, "batch", options.micro_batch)

@@ -9,7 +9,7 @@ from plant_cli.commands.command_options import PluginShowOptions
 
 
 def list_plugins(context: StageContext, options: NoOptions) -> Result:
-    """List every plugin that was found, broken ones with their error."""
+    """List every plugin, broken ones with their error."""
     records = context.request.registry.plugins
     columns = [Column(name=n) for n in ("plugin", "distribution", "version", "state", "components", "file")]
     broken = [r for r in records if r.error]
@@ -25,7 +25,7 @@ def list_plugins(context: StageContext, options: NoOptions) -> Result:
 
 
 def show_component(context: StageContext, options: PluginShowOptions) -> Result:
-    """Explain a component: its options, its source and who brings it."""
+    """Show options, source and plugin of a component."""
     registry = context.request.registry
     found = [(kind, spec) for kind in _kinds(options.kind) for spec in registry.specs(kind.spec) if spec.name == options.name]
     if not found:

@@ -1,4 +1,4 @@
-"""`plant predict`: score a split with the trained network, or with several, and keep each document's best labels, by name."""
+"""`plant predict`: score a split with one or several trained systems, and keep the best labels of each document."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from plant_cli.scoring.predictions import PREDICTIONS, require_room, write_parts
 
 
 def run(context: StageContext, options: PredictOptions) -> Result:
-    """Score every document of a split; the file holds label names, best first."""
+    """Score every document of a split and write names and scores of its best labels."""
     if options.average:
         return average(context, options)
     corpus = context.corpus()
-    folder = context.input("finetune", context.tag)  # before any text is read: it may not be there
+    folder = context.input("finetune", context.tag)
     split = corpus.split(options.split)
     if options.auc:
         require_every_score(options)
@@ -35,9 +35,9 @@ def run(context: StageContext, options: PredictOptions) -> Result:
     if options.shortlist is not None and options.leaves_out:
         if not has_network(folder):
             raise UsageError(
-                "a shortlist is of no use to a model without a network",
+                "a model without a network needs no shortlist",
                 where="--shortlist",
-                expected="a network, whose scores of all labels take long",
+                expected="a network, which takes long to score all labels",
                 todo="leave --shortlist out",
             )
         statistics = load_statistics(context.input("mig"), corpus)

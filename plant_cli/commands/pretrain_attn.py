@@ -1,4 +1,4 @@
-"""Stage 1, `plant pretrain-attn`: plant the relevance of words into the label attention (learning to rank)."""
+"""Stage 1, `plant pretrain-attn`: train the attention of labels to rank words by relevance."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from plant_cli.training.stage1 import Planted, plant_attention
 
 
 def run(context: StageContext, options: PretrainOptions) -> Result:
-    """Train label queries and attention maps so that attention ranks a document's words by their relevance for each label."""
-    corpus, relevance = context.corpus(), context.input("mig", options.relevance)
-
-    statistics = load_statistics(relevance, corpus)
-    given = Inputs(
+    """Train attention on a ranking loss and report how well it ranks words."""
+    corpus = context.corpus()
+    statistics = load_statistics(context.input("mig", options.relevance), corpus)
+    inputs = Inputs(
         corpus=corpus,
         design=find_design(context.model, context.component).start_from(context.input),
         machine=context.machine,
@@ -26,17 +25,17 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
         statistics=statistics,
         losses=context.components(LossSpec),
     )
-    warn_of_languages(given.design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
-    return _report(plant_attention(given, options, statistics), _describe(corpus, context.machine.seed), context.tag)
+    warn_of_languages(inputs.design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
+    return _report(plant_attention(inputs, options, statistics), _describe(corpus, context.machine.seed), context.tag)
 
 
 def _describe(corpus: Corpus, seed: int) -> str:
-    """What the figures are of."""
+    """The conditions of the figures."""
     counted = f"{corpus.sizes['validation']} documents of validation; {len(corpus.labels)} labels counted, each document's own"
     return f"{counted}; convention: gains 2^relevance - 1, documents without such words left out; seed {seed}"
 
 
-def _report(reached: Planted, said: str, tag: str | None) -> Result:
+def _report(reached: Planted, conditions: str, tag: str | None) -> Result:
     outcome, name = reached.training, reached.measure
     rows = [[str(e["epoch"] or "start"), e["loss"], e[name], e[f"random {name}"], e["tau"]] for e in outcome.history]
     kept = "start" if outcome.best_epoch < 0 else f"epoch {outcome.best_epoch + 1}"
@@ -46,7 +45,7 @@ def _report(reached: Planted, said: str, tag: str | None) -> Result:
         title="Attention ranks words by relevance (validation, each document's own labels)",
         columns=columns,
         rows=rows,
-        notes=[f"kept: {kept}; relevance is fitted on train only", said, reached.speed.note],
+        notes=[f"kept: {kept}; relevance is fitted on train only", conditions, reached.speed.note],
     )
     best = outcome.kept
     return Result(

@@ -14,14 +14,10 @@ ENCODER, SMALL = "minilm", "tiny"
 
 
 def run(context: StageContext, options: QuickstartOptions) -> Result:
-    """Make a corpus, run mig, pretrain-attn, finetune, eval and significance on it, and show what planting changed.
-
-    plant quickstart
-    plant quickstart --run try-it
-    """
+    """Run the recipe `quickstart` with the backbone that is installed."""
     if context.request.recipe is not None:
         raise UsageError(
-            "quickstart has a recipe of its own",
+            "quickstart always runs its own recipe",
             where=f"plant quickstart, --recipe {context.request.recipe}",
             expected="no other recipe",
             todo=f"`plant run {shlex.quote(context.request.recipe)}` runs that one",
@@ -33,11 +29,11 @@ def run(context: StageContext, options: QuickstartOptions) -> Result:
     return replace(
         done,
         next_step="on your own data: plant mig --k 1000 data.parquet --run my-run   "
-        "(columns text and labels; then pretrain-attn, finetune, eval; `plant data check data.parquet` looks it over first)",
+        "(columns text and labels; then pretrain-attn, finetune, eval; `plant data check data.parquet` examines it first)",
     )
 
 
 def _choose_backbone(context: StageContext) -> str:
-    """The pretrained encoder if its weights are there."""
+    """The pretrained encoder if its weights are installed."""
     ready = (spec.is_installed is None or spec.is_installed() for spec in context.components(BackboneSpec) if spec.name == ENCODER)
     return ENCODER if any(ready) else SMALL

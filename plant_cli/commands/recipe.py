@@ -14,14 +14,14 @@ from plant_cli.runs.steps import Step, resolve_steps
 
 
 def list_recipes(context: StageContext, options: NoOptions) -> Result:
-    """The recipes that come with `plant`."""
+    """List the recipes that come with `plant`."""
     rows = [(name, load_recipe(str(path)).summary) for name, path in shipped_recipes().items()]
     table = Table(title="Shipped recipes", columns=(Column(name="recipe"), Column(name="what it does")), rows=rows)
     return Result(tables=[table], next_step="`plant run NAME` runs one, `plant recipe copy NAME` gives you a file to change")
 
 
 def show(context: StageContext, options: NameOptions) -> Result:
-    """Every value of a recipe as it resolves, and where each comes from."""
+    """Show every value of a recipe and where it comes from."""
     steps = _resolve(context, options.recipe)
     rows = [row for step in steps for row in _rows(step, step.name, "options", step.values)]
     for section in ("data", "model", "machine"):
@@ -44,7 +44,7 @@ def check(context: StageContext, options: NameOptions) -> Result:
 
 
 def copy(context: StageContext, options: CopyOptions) -> Result:
-    """Copy a shipped recipe to a file of one's own."""
+    """Copy a recipe to a new file."""
     source = find_recipe(options.recipe)
     target = Path(options.file) if options.file is not None else Path(source.name)
     if target.exists():
@@ -61,7 +61,7 @@ def copy(context: StageContext, options: CopyOptions) -> Result:
 
 
 def _require_base(source: Path, target: Path) -> None:
-    """Refuse a copy that would not find what the recipe extends."""
+    """Refuse a copy that would not find the recipe that it extends."""
     base = parse_yaml(source.read_text(encoding="utf-8"), str(source)).values.get("extends")
     if not isinstance(base, str):
         return
@@ -71,7 +71,7 @@ def _require_base(source: Path, target: Path) -> None:
         raise UsageError(
             f"the copy would not find '{base}', which '{source}' extends",
             where=f"{target.absolute()}, key extends",
-            expected="that recipe in the same place beside the copy",
+            expected="that recipe in the same position relative to the copy",
             todo=f"copy it there first, or copy '{source}' into its own folder, {source.absolute().parent}",
         ) from error
 

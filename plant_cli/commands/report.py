@@ -1,4 +1,4 @@
-"""The action `plant report`: one page with what the records of evaluated systems say, as tables and figures."""
+"""The action `plant report`: one page with tables and figures of evaluated systems."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ from plant_cli.scoring.opened_models import find_source
 
 
 def run(context: StageContext, options: ReportOptions) -> Result:
-    """Show what evaluations and tests recorded; nothing in a run is changed, and nothing is measured again."""
+    """Show what evaluations and tests recorded; the run does not change, and nothing is measured again."""
     require_packages()
     page, folders = _require_writable(options, force=context.force)
-
     systems = read_evaluated(options.systems or [str(context.run_path)], context.run_path)
     home = _open(context, systems[0].run)
     contents = gather(
@@ -44,29 +43,28 @@ def run(context: StageContext, options: ReportOptions) -> Result:
 
 
 def _require_writable(options: ReportOptions, *, force: bool) -> tuple[Path, dict[str, Path | None]]:
-    """The page and the folders, refused before any work where they could not be written."""
+    """The page and the folders; refuse what cannot be written before any work."""
     page = Path(options.output)
-    folders = {"figures": options.figures, "tables": options.tables or options.figures}
-    places = {name: None if path is None else Path(path) for name, path in folders.items()}
+    named = {"figures": options.figures, "tables": options.tables or options.figures}
+    folders = {name: None if path is None else Path(path) for name, path in named.items()}
     require_free(page, force=force)
-    for place in filter(None, places.values()):
-        if place.is_dir() and any(place.iterdir()) and not force:
+    for folder in filter(None, folders.values()):
+        if folder.is_dir() and any(folder.iterdir()) and not force:
             raise UsageError(
-                "the folder is not empty", where=str(place), expected="an empty or a new folder", todo="choose another one, or --force"
+                "the folder is not empty", where=str(folder), expected="an empty or a new folder", todo="choose another one, or --force"
             )
-        require_place(place)
-    return page, places
+        require_place(folder)
+    return page, folders
 
 
 def _open(context: StageContext, run: Path) -> StageContext:
-    """The context of the run whose gold labels count, where it is not the one of the command."""
+    """The context of another run."""
     if run == context.run_path.absolute():
         return context
-
     return RequestRunner(replace(context.request, run_path=run)).open("report")
 
 
 def _find_reasons(context: StageContext, system: Evaluated, texts: Sequence[str], labels: Sequence[Sequence[int]]) -> Reasons:
     folder = context.input("finetune", system.system_tag)
-    found = find_evidence(find_source(context, folder), texts, labels, context.reporter)
-    return Reasons(network=has_network(folder), texts=[[(one.spans, one.weights, one.reason) for one in own] for own in found])
+    evidence = find_evidence(find_source(context, folder), texts, labels, context.reporter)
+    return Reasons(network=has_network(folder), texts=[[(one.spans, one.weights, one.reason) for one in text] for text in evidence])

@@ -1,4 +1,4 @@
-"""`plant run RECIPE`: all steps of one experiment, passing over those that have not changed."""
+"""`plant run RECIPE`: run all steps of an experiment and skip those that have not changed."""
 
 from __future__ import annotations
 
@@ -9,22 +9,16 @@ from plant_cli.api import Column, RecipeError, Request, Result, Runner, StageCon
 from plant_cli.commands.command_options import RunOptions
 from plant_cli.data.records import plain_values
 
-FIGURES = 4  # numbers of a step's summary shown beside it
+FIGURES = 4  # numbers of a step that are shown
 
 
 def run(context: StageContext, options: RunOptions) -> Result:
-    """Run the steps of a recipe in order; finished ones whose options and inputs have not changed are passed over.
-
-    plant run quickstart
-    plant run recipe.yaml --run my-run --set finetune.epochs=3
-    plant run recipe.yaml --seeds 5
-    """
-    request = replace(context.request, recipe=options.recipe, seeds=options.seeds)
-    return run_recipe(context.runner, request)
+    """Run the steps of a recipe in order."""
+    return run_recipe(context.runner, replace(context.request, recipe=options.recipe, seeds=options.seeds))
 
 
 def run_recipe(runner: Runner, request: Request) -> Result:
-    """Run all steps of the request's recipe and report what became of each."""
+    """Run all steps of the recipe and report the outcome of each."""
     shared = {section: given for section, given in request.flags.items() if section != "run"}
     outcomes = runner.run_recipe(replace(request, flags=shared))
     if not outcomes:

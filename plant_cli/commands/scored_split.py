@@ -1,4 +1,4 @@
-"""What scoring a split and averaging systems have in common: the cache of hidden states, every score, and the table."""
+"""Scoring a split, by one system or an average: the cache of hidden states, all scores, and the table."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def score_split(context: StageContext, options: PredictOptions, split: Split) ->
 
 
 def require_every_score(options: PredictOptions) -> None:
-    """Refuse options under which labels have no score that could be kept."""
+    """Refuse options under which some labels have no score."""
     flag = "--average" if options.average else "--auc"
     if options.leaves_out:
         raise exclusive_options(flag, "--shortlist", why="a shortlist leaves most labels without a score")

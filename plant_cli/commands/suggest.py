@@ -1,4 +1,4 @@
-"""`plant suggest`: labels for new texts, by the trained network."""
+"""`plant suggest`: labels for new texts, by the trained model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHOWN = 5  # documents in the table when the rest is in a file
 
 
 def run(context: StageContext, options: SuggestOptions) -> Result:
-    """Nothing is written to the run: the suggestions go to the screen, or to a table of their own."""
+    """Score new texts and show the best labels, or write them to a table; the run does not change."""
     output = _writable(options, force=context.force)
     ids, texts = _read_texts(context, options)
     chosen = None if options.thresholds is None else find_chosen(context, options.thresholds)
@@ -41,7 +41,7 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
             reasons=options.why,
         ),
     )
-    reasons = [[reason.text for reason in own] for own in top.reasons] if options.why else None
+    reasons = [[reason.text for reason in document] for document in top.reasons] if options.why else None
     found = _suggestions(ids, top, opened, reasons)
     found = found.filter(~found["row"].is_in([row for row, text in enumerate(texts) if not text.strip()]))
     if options.assigned:
@@ -61,17 +61,17 @@ def _read_texts(context: StageContext, options: SuggestOptions) -> tuple[list[st
 
 
 def _warn_of_more(found: pl.DataFrame, k: int, labels: int, context: StageContext) -> None:
-    """Say so where the last label that was kept of a text is assigned: labels behind it may be, too."""
+    """Warn if the last label of a list is assigned: labels after it may be assigned, too."""
     full = int(found.group_by("row", maintain_order=True).last()["assigned"].sum()) if k < labels else 0
     if full:
         context.reporter.warn(f"in {full} texts the last of the {k} labels that were looked at is assigned: --top-k {10 * k} looks at more")
 
 
 def _require_scorers(model: TrainedModel) -> None:
-    """Refuse a model that could not say why."""
+    """Refuse a model without scorers, which cannot say why."""
     if model.combination is None or model.combination.scorers is None:
         raise UsageError(
-            "the model has no scorers that could say why",
+            "the model has no scorers, which say why",
             where="--why",
             expected="a model that was trained with scorers",
             todo="leave --why out, or train with `plant finetune --scorers words,titles,neighbours,linear --force`",
@@ -79,7 +79,7 @@ def _require_scorers(model: TrainedModel) -> None:
 
 
 def _writable(options: SuggestOptions, *, force: bool) -> Path | None:
-    """The output's path, refused before any work where it could not be written."""
+    """The path of the output; refuse what cannot be read or written before any work."""
     if (options.path is None) == (options.text is None):
         raise UsageError(
             "there is nothing to label" if options.path is None else "both a file and a text are given",
@@ -101,7 +101,7 @@ def _writable(options: SuggestOptions, *, force: bool) -> Path | None:
 
 
 def _suggestions(ids: list[str], top: TopLabels, opened: OpenModel, reasons: list[list[str]] | None) -> pl.DataFrame:
-    """A row for each suggestion: document, label, title, score, its threshold, whether the score reaches it, what to do, and why."""
+    """A row for each suggestion."""
     names, titles, thresholds = opened.labels.ids, opened.labels.titles, opened.thresholds
     cuts, decisions = thresholds.select(top.labels).tolist(), thresholds.decide(top.labels, top.scores)
     rows = [
@@ -122,8 +122,8 @@ def _suggestions(ids: list[str], top: TopLabels, opened: OpenModel, reasons: lis
 
 
 def _write(found: pl.DataFrame, output: Path, ids: list[str], *, titled: bool, decided: bool = False, explained: bool = False) -> None:
-    """What was suggested, best labels first, in the form of the table: see `_list_pairs` and `_list_documents`."""
-    in_rows = output_format(output) in (".csv", ".tsv")  # where a list in a cell is of no use to a person or a spreadsheet
+    """Write the suggestions: CSV and TSV have a row for each, other formats a row with lists for each document."""
+    in_rows = output_format(output) in (".csv", ".tsv")
     shape = _list_pairs if in_rows else _list_documents
     write_table(shape(found, ids, titled=titled, decided=decided, explained=explained), output)
 
@@ -134,11 +134,11 @@ def _list_pairs(found: pl.DataFrame, ids: list[str], *, titled: bool, decided: b
     names = ("doc_id", "rank", "label", "title", "score", "threshold", "assigned", "decision", "why")
     ranked = found.drop("doc_id").with_columns(
         rank=pl.int_range(1, pl.len() + 1).over("row"),
-        threshold=pl.when(pl.col("threshold").is_finite()).then("threshold"),  # none: the label is never assigned
+        threshold=pl.when(pl.col("threshold").is_finite()).then("threshold"),  # None if the label is never assigned
     )
     documents = pl.DataFrame({"row": range(len(ids)), "doc_id": ids}, schema={"row": pl.Int64, "doc_id": pl.String})
-    whole = documents.join(ranked, on="row", how="left", maintain_order="left_right")
-    return whole.select(name for name in names if asked.get(name, True))
+    joined = documents.join(ranked, on="row", how="left", maintain_order="left_right")
+    return joined.select(name for name in names if asked.get(name, True))
 
 
 def _list_documents(found: pl.DataFrame, ids: list[str], *, titled: bool, decided: bool, explained: bool) -> pl.DataFrame:
@@ -147,15 +147,15 @@ def _list_documents(found: pl.DataFrame, ids: list[str], *, titled: bool, decide
     columns |= {**({"decision": "decisions"} if decided else {}), **({"why": "why"} if explained else {})}
     lists = found.group_by("row", maintain_order=True).agg(pl.col(one).alias(many) for one, many in columns.items())
     documents = pl.DataFrame({"row": range(len(ids)), "doc_id": ids}, schema={"row": pl.Int64, "doc_id": pl.String})
-    whole = documents.join(lists, on="row", how="left", maintain_order="left").drop("row")
-    return whole.with_columns(pl.col(name).fill_null([]) for name in columns.values())
+    joined = documents.join(lists, on="row", how="left", maintain_order="left").drop("row")
+    return joined.with_columns(pl.col(name).fill_null([]) for name in columns.values())
 
 
 def _report(
     found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut, thresholds: Thresholds, *, chosen: bool, explained: bool
 ) -> Result:
     yes = pl.when("assigned").then(pl.lit("yes")).otherwise(pl.lit("no"))
-    said = pl.col("decision") if chosen else yes
+    decided = pl.col("decision") if chosen else yes
     source = thresholds.source
     shown = found if output is None else found.filter(pl.col("row") < SHOWN)
     documents = len(ids) if output is None else min(SHOWN, len(ids))
@@ -174,12 +174,12 @@ def _report(
         rows=[
             [*names, _round(score), _round(threshold) if threshold < float("inf") else "never", decision, *([why] if explained else [])]
             for *names, score, threshold, decision, why in shown.select(
-                "doc_id", "label", pl.col("title").fill_null(""), "score", "threshold", said, "why"
+                "doc_id", "label", pl.col("title").fill_null(""), "score", "threshold", decided, "why"
             ).iter_rows()
         ],
         notes=[
             count(len(found), "suggestion") + (f" for {count(len(ids), 'text')} written to {output}" if output else ""),
-            f"decision: by thresholds for {thresholds.objective}, chosen on {source}; review: a person should look"
+            f"decision: by thresholds for {thresholds.objective}, chosen on {source}; review: to be checked by a person"
             if chosen
             else f"assigned: the score reaches the threshold tuned on {source}; scores are probabilities, calibrated on {source}",
             *(["never: no threshold of the label reaches the target on validation"] if found["threshold"].is_infinite().any() else []),
@@ -190,6 +190,6 @@ def _report(
 
 
 def _round(score: float) -> float:
-    """Three significant digits: scores far below a hundredth differ, too. Only a score of 1 is shown as 1: a person reads it as certain."""
+    """Three significant digits, so that small scores differ; only a score of exactly 1 is shown as 1."""
     rounded = float(f"{score:.3g}")
     return rounded if rounded < 1 or score >= 1 else round(1 - float(f"{1 - score:.1g}"), 12)

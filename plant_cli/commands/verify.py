@@ -1,4 +1,4 @@
-"""The action `plant verify`: whether every file of a run is what the stages wrote, and every figure follows from the predictions."""
+"""The action `plant verify`: compare the files of a run with their hashes, and its figures with the predictions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHOWN = 3  # files in a message
 
 
 def verify(context: StageContext, options: VerifyOptions) -> Result:
-    """Hash every recorded file of a run, and compute its evaluations again; the exit code is 4 unless all is as it was written."""
+    """Hash every recorded file and recompute the evaluations; the exit code is 4 if anything differs."""
     run = Run.open(context.run_path if options.folder is None else Path(options.folder))
     before = _read_records(run)
     with context.reporter.progress("comparing files with their hashes", None, "folders") as task:
@@ -30,7 +30,7 @@ def verify(context: StageContext, options: VerifyOptions) -> Result:
     _refuse_written(run, before)
     wrong = [file for files in found.values() for file in files if file.state != "whole"]
     again: list[Recomputed] = []
-    if options.recompute and not wrong:  # damaged files compute nothing
+    if options.recompute and not wrong:  # damaged files are not computed from
         with context.reporter.progress("computing figures again", None, "evaluations") as task:
             for one in recompute(run, context.request, context.runner):
                 again.append(one)
@@ -51,7 +51,7 @@ def verify(context: StageContext, options: VerifyOptions) -> Result:
 
 
 def _read_records(run: Run) -> dict[str, bytes]:
-    """What every record of the run's stages holds now; a stage that another process moves at this moment has none."""
+    """The contents of the record of every stage; a stage that is being moved has none."""
     found = {}
     for path in sorted(run.path.glob(f"[!.]*/{STAGE_FILE}")):
         with suppress(OSError):
@@ -60,14 +60,14 @@ def _read_records(run: Run) -> dict[str, bytes]:
 
 
 def _refuse_written(run: Run, before: dict[str, bytes]) -> None:
-    """Refuse to judge a run in which a stage was begun, finished or removed since: its files belong to no one record."""
+    """Refuse to verify a run in which a stage was started, finished or removed meanwhile."""
     now = _read_records(run)
     changed = sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name))
     if changed:
         raise ArtefactError(
             f"the run was written while it was verified: {', '.join(changed)}",
             where=str(run.path),
-            expected="a run that nobody writes to meanwhile",
+            expected="no other command that writes to the run",
             todo="repeat `plant verify` when the other command has ended",
         )
 
@@ -111,5 +111,5 @@ def _explain(run: Path, wrong: Sequence[FileState], count: int) -> ArtefactError
         where=f"{run}: {named}",
         expected="every file as it was written, by its SHA-256",
         todo="restore these files, or run their stages again with --force, the earliest first; "
-        "damaged checkpoints and caches need nothing: they are passed over",
+        "damaged checkpoints and caches are skipped and need nothing",
     )

@@ -1,5 +1,7 @@
-"""A run whose training and prediction are played, so that the stages after them can be tested on known predictions."""
+"""Runs to test commands in: with played training and prediction, whose figures are known, and trained once for all tests."""
 
+import shutil
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -7,7 +9,8 @@ import plant_datasets
 import plant_metrics
 import polars as pl
 import pytest
-from laboratory import LABELS, gold_labels, write_corpus
+from builders import run_at
+from laboratory import CLINIC, LABELS, gold_labels, write_corpus
 
 from plant_cli.api import Options, Request, Result, SilentReporter, StageSpec, hookimpl
 from plant_cli.commands import SPECS
@@ -75,4 +78,53 @@ def played(tmp_path):
 
     for tag in (None, "baseline"):
         run("finetune", tag)
+    return run
+
+
+TRAINED = {
+    "new": (),
+    "counted": (("mig",),),
+    "planted": (("mig",), ("pretrain-attn",), ("finetune",)),
+    "random": (("mig",), ("finetune", "finetune.init=random")),
+    "scorers": (("finetune", "finetune.network=false"),),
+}
+"""Stages of runs of the clinic, with their options."""
+
+
+@pytest.fixture(scope="session")
+def trained_once(tmp_path_factory):
+    """The folder of a run of `TRAINED`; it is trained when it is first asked for."""
+    made = {}
+
+    def train(kind):
+        if kind not in made:
+            made[kind] = tmp_path_factory.mktemp(kind) / "run"
+            for stage, *sets in TRAINED[kind]:
+                run_at(made[kind], stage, *CLINIC, *sets)
+        return made[kind]
+
+    return train
+
+
+@pytest.fixture
+def prepared(clinic, trained_once):
+    """The clinic with a copy of a run of `TRAINED`: `prepared("planted")("predict")`."""
+
+    def copy(kind):
+        if TRAINED[kind]:
+            shutil.copytree(trained_once(kind), clinic.path)
+        return clinic
+
+    return copy
+
+
+@pytest.fixture
+def act(tmp_path):
+    """Run an action that needs no run: `act("data stats", data={"path": …}, force=True)`; options by name, `-` is `_`."""
+
+    def run(name, /, *, data=None, reporter=None, force=False, **options):
+        options = {key: str(value) if isinstance(value, Path) else value for key, value in options.items()}
+        data = {key: str(value) if isinstance(value, Path) else value for key, value in (data or {}).items()}
+        return run_at(tmp_path / "nowhere", name, flags={name: options, "data": data}, force=force, reporter=reporter or SilentReporter())
+
     return run

@@ -35,5 +35,5 @@ def test_a_download_is_counted_beside_the_expected_counts(tmp_path: Path) -> Non
 
 
 def test_other_datasets_have_no_card() -> None:
-    with pytest.raises(UsageError, match="'files' is no published corpus"):
+    with pytest.raises(UsageError, match="'files' is not a published corpus"):
         info(name="files")

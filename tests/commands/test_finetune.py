@@ -10,20 +10,17 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from builders import run_at
 from clinic import Clinic, Interrupting, weights
 from laboratory import CLINIC
+from plant_decoders.label_attention import LabelAttention
 
-from plant_cli.api import ArtefactError, Interrupted, Request, ResourceError, SilentReporter, TrainingError, UsageError
+from plant_cli.api import ArtefactError, Interrupted, ResourceError, TrainingError, UsageError
 from plant_cli.commands.finetune import _describe_calibration, _describe_gain
-from plant_cli.data import store
-from plant_cli.data.documents import read_frame
 from plant_cli.data.files import read_json
-from plant_cli.network import reading_checks as word_statistics
-from plant_cli.registry import installed
-from plant_cli.relevance.relevance_table import load_relevance
-from plant_cli.runs.runner import run_stage
 from plant_cli.scoring.calibration import FLATTEST, Calibrated, Calibration, Reliability
 from plant_cli.scoring.frequency_linear import FrequencyLinear
+from plant_cli.training import stage2 as finetuning
 from plant_cli.training.judging import Gain
 
 
@@ -80,26 +77,10 @@ def test_a_run_interrupted_while_prototypes_are_made_starts_again_and_ends_the_s
     assert all(torch.equal(expected[name], found[name]) for name in expected)
 
 
-def test_the_test_split_changes_nothing_that_is_trained(clinic: Any, tmp_path: Path) -> None:
+def test_the_test_split_changes_nothing_that_is_trained(clinic: Any, act: Any, tmp_path: Path) -> None:
     clinics = []
     for name in ("one", "other"):
-        run_stage(
-            Request(
-                registry=installed(),
-                run_path=tmp_path / "nowhere",
-                flags={
-                    "data make": {
-                        "dataset": "synthetic-clinic",
-                        "documents": 160,
-                        "labels": 16,
-                        "seed": 3,
-                        "output": str(tmp_path / f"{name}.parquet"),
-                    }
-                },
-                reporter=SilentReporter(),
-            ),
-            "data make",
-        )
+        act("data make", dataset="synthetic-clinic", documents=160, labels=16, seed=3, output=tmp_path / f"{name}.parquet")
     path = tmp_path / "other.parquet"
     frame = pl.read_parquet(path)
     is_test = pl.col("split") == "test"
@@ -120,8 +101,6 @@ def test_the_test_split_changes_nothing_that_is_trained(clinic: Any, tmp_path: P
 
 def test_a_loss_that_is_no_number_stops_training_and_keeps_the_checkpoint(trained: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     trained.planted()
-    from plant_cli.training import stage2 as finetuning
-
     right = finetuning.FineTuning.__call__
 
     def wrong(self: Any, rows: Any, *, epoch: int, seed: int) -> Any:
@@ -140,7 +119,6 @@ def test_a_loss_that_is_no_number_stops_training_and_keeps_the_checkpoint(traine
 
 def test_memory_that_runs_out_is_told_with_the_knobs(trained: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
     trained.planted()
-    from plant_decoders.label_attention import LabelAttention
 
     def refuse(self: Any, *given: Any) -> Any:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
@@ -150,44 +128,6 @@ def test_memory_that_runs_out_is_told_with_the_knobs(trained: Clinic, monkeypatc
         trained.run("finetune")
     assert caught.value.exit_code == 6
     assert "micro" in caught.value.todo or "batch" in caught.value.todo
-
-
-def test_a_missing_stage_says_which_command_makes_it(trained: Clinic) -> None:
-    with pytest.raises(ArtefactError) as caught:
-        trained.run("pretrain-attn")
-    assert "plant mig" in caught.value.todo
-
-
-def test_a_network_without_earlier_stages_names_the_first_of_them_and_what_needs_none(trained: Clinic) -> None:
-    with pytest.raises(ArtefactError, match="'mig' has not run") as caught:
-        trained.run("finetune")
-    assert "`plant finetune --no-network` needs no earlier stage" in caught.value.todo
-
-
-def test_a_missing_device_is_told(trained: Clinic) -> None:
-    trained.run("mig")
-    with pytest.raises(ResourceError, match="cuda:7"):
-        trained.run("pretrain-attn", "machine.device=cuda:7")
-
-
-def test_each_split_is_read_once_and_relevance_is_loaded_once(trained: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
-    trained.planted()
-    splits: list[str] = []
-    tables: list[Path] = []
-
-    def count_reads(dataset: Any, name: str) -> Any:
-        splits.append(name)
-        return read_frame(dataset, name)
-
-    def count_loads(folder: Path, label_hash: str) -> Any:
-        tables.append(folder)
-        return load_relevance(folder, label_hash)
-
-    monkeypatch.setattr(store, "read_frame", count_reads)
-    monkeypatch.setattr(word_statistics, "load_relevance", count_loads)
-    trained.run("finetune")
-    assert sorted(splits) == ["train", "validation"]
-    assert len(tables) == 1
 
 
 @pytest.mark.parametrize("init", ["planted", "random"])
@@ -201,24 +141,9 @@ def test_broken_relevance_is_refused_before_anything_is_trained(trained: Clinic,
     assert not (trained.path / "finetune" / "history.jsonl").exists()
 
 
-def test_without_relevance_a_random_start_is_trained_and_an_anchor_is_refused(trained: Clinic) -> None:
-    with pytest.raises(ArtefactError, match="mig") as caught:
-        trained.run("finetune", "finetune.init=random", "finetune.anchor=1")
-    assert "plant mig" in caught.value.todo
-    result = trained.run("finetune", "finetune.init=random", "finetune.epochs=1", force=True)
+def test_without_relevance_a_random_start_is_trained(trained: Clinic) -> None:
+    result = trained.run("finetune", "finetune.init=random", "finetune.epochs=1")
     assert not [column.name for column in result.tables[0].columns if "attention" in column.name]
-
-
-def test_a_sharpness_without_prototypes_is_refused(trained: Clinic) -> None:
-    with pytest.raises(UsageError, match="do not start from prototypes") as caught:
-        trained.run("finetune", "finetune.init=random", "finetune.sharpness=0.5")
-    assert "--prototypes" in caught.value.todo
-
-
-def test_a_start_is_named_only_where_training_begins_from_one(trained: Clinic) -> None:
-    with pytest.raises(UsageError, match="does not start from planted attention") as caught:
-        trained.run("finetune", "finetune.init=random", "finetune.planted=control")
-    assert "leave --planted out" in caught.value.todo
 
 
 def test_a_slope_at_its_floor_is_told() -> None:
@@ -256,10 +181,8 @@ def titled(tmp_path: Path) -> Callable[..., Any]:
     pl.DataFrame({"label": list(signs), "title": list(signs.values())}).write_parquet(folder / "labels.parquet")
 
     def run(stage: str, *sets: str, force: bool = False) -> Any:
-        given = [f"data.path={folder}", "data.zero_shot=true", "finetune.network=false", *CLINIC[1:], *sets]
-        return run_stage(
-            Request(registry=installed(), run_path=tmp_path / "run", sets=given, reporter=SilentReporter(), force=force), stage
-        )
+        given = (f"data.path={folder}", "data.zero_shot=true", "finetune.network=false", *CLINIC[1:], *sets)
+        return run_at(tmp_path / "run", stage, *given, force=force)
 
     run.path = tmp_path / "run"  # type: ignore[attr-defined]
     return run

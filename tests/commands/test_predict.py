@@ -19,10 +19,8 @@ from plant_cli.network.reading import LiveReader
 
 
 @pytest.fixture
-def trained(clinic: Any) -> Any:
-    clinic("mig")
-    clinic("finetune", "finetune.init=random")
-    return clinic
+def trained(prepared: Any) -> Any:
+    return prepared("random")
 
 
 def read(clinic: Any, name: str = "predict") -> pl.DataFrame:
@@ -45,35 +43,22 @@ def test_every_document_gets_its_best_labels_by_name_best_first(trained: Any) ->
     evidence = {"spans": 56, "lost": 0, "in_part": 0, "labels": 44, "labels_lost": 0}
     nothing = {"documents_cut": {"test": 0.0}, "tokens_dropped": {"test": 0.0}, "evidence_cut": {"test": evidence}}
     assert result.summary == {"documents": len(found), "labels_kept": 5, **nothing}
-    assert "score" in result.tables[0].columns[1].name
-
-
-def test_the_table_shows_code_title_and_score_of_the_best_labels(trained: Any) -> None:
-    (row, *_) = trained("predict").tables[0].rows
     titles = dict(pl.read_parquet(trained.path / "corpus" / "labels.parquet").select("label", "title").iter_rows())
-    found = read(trained).row(0, named=True)
-    best = zip(found["labels"][:5], found["scores"][:5], strict=True)
-    assert row[1] == "; ".join(f"{label} {titles[label]} ({score:.3g})" for label, score in best)
+    best = zip(found["labels"][0], found["scores"][0], strict=True)
+    assert result.tables[0].rows[0][1] == "; ".join(f"{label} {titles[label]} ({score:.3g})" for label, score in best)
+    trained("predict", "predict.micro_batch=1", "predict.top_k=5", force=True)
+    assert read(trained)["labels"].to_list() == found["labels"].to_list()
+    assert np.allclose(read(trained)["scores"].to_list(), scores, atol=1e-6)
 
 
 @pytest.mark.parametrize("systems", [(), ("predict.systems=[finetune, finetune-b]", "predict.average=true")])
-def test_that_nothing_is_trained_is_said_before_texts_are_read(
-    clinic: Any, systems: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+def test_a_missing_system_is_refused_before_texts_are_read(
+    prepared: Any, systems: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clinic("mig")
+    clinic = prepared("counted")
     monkeypatch.setattr("plant_cli.data.store.StoredCorpus.split", lambda corpus, name: pytest.fail(f"{name} was read"))
     with pytest.raises(ArtefactError, match="the stage 'finetune' has not run"):
         clinic("predict", *systems, tag="both" if systems else None)
-
-
-def test_the_micro_batch_changes_nothing(trained: Any) -> None:
-    trained("predict", "predict.micro_batch=1")
-    one = read(trained)
-    trained("predict", "predict.micro_batch=64", force=True)
-    many = read(trained)
-    assert one["doc_id"].to_list() == many["doc_id"].to_list()
-    assert one["labels"].to_list() == many["labels"].to_list()
-    assert np.allclose(one["scores"].to_list(), many["scores"].to_list(), atol=1e-6)
 
 
 def test_another_split_is_scored_when_it_is_asked_for(trained: Any) -> None:
@@ -82,20 +67,8 @@ def test_another_split_is_scored_when_it_is_asked_for(trained: Any) -> None:
     assert len(read(trained)) == sizes["validation"]["documents"]
 
 
-def test_a_network_that_was_not_trained_says_which_command_does_it(clinic: Any) -> None:
-    clinic("mig")
-    with pytest.raises(ArtefactError, match="'finetune-late' has not run") as caught:
-        clinic("predict", tag="late")
-    assert "plant finetune" in caught.value.todo
-    assert "--tag late" in caught.value.todo
-
-
 def test_every_score_is_kept_on_request_and_gives_auc(trained: Any) -> None:
     trained("predict", "predict.top_k=5")
-    with pytest.raises(UsageError, match="macro-AUC is not available") as caught:
-        trained("eval", "eval.bootstrap=0", "eval.metric=[macro-AUC]")
-    assert "plant predict" in caught.value.todo
-    assert "--auc --force" in caught.value.todo
     trained("predict", "predict.top_k=5", "predict.auc=true", "predict.auc_disk=1MB", force=True)
     folder = trained.path / "predict"
     scores, found = np.fromfile(folder / "scores.bin", dtype="<f4"), read(trained)
@@ -213,6 +186,8 @@ def test_a_run_elsewhere_may_be_a_member(pair: Any, tmp_path: Path) -> None:
     assert len(read_json(pair.path / "predict-both" / "stage.json", "it")["summary"]["average"]) == 3
     with pytest.raises(UsageError, match="are one system"):
         average(pair, systems=(str(elsewhere), str(elsewhere / "finetune")), tag="twice")
+    with pytest.raises(ResourceError, match="every score"):
+        average(pair, "predict.auc_disk=1KB", systems=("finetune", str(elsewhere)), tag="z")
 
 
 def test_other_corpora_are_refused(pair: Any, tmp_path: Path) -> None:
@@ -226,26 +201,6 @@ def test_other_corpora_are_refused(pair: Any, tmp_path: Path) -> None:
         pair("finetune", "finetune.init=random", *sets)
         with pytest.raises(DataError, match=f"trained on another {what}"):
             average(pair, *sets, systems=("finetune", str(elsewhere)))
-
-
-def test_what_cannot_be_averaged_is_refused_at_once(pair: Any, tmp_path: Path) -> None:
-    file = tmp_path / "other.parquet"
-    file.write_bytes(b"")
-    for given, said in (
-        ({"systems": ("finetune",)}, "1 system is named"),
-        ({"systems": ()}, "no system is named"),
-        ({"systems": ("finetune", "finetune")}, "given twice"),
-        ({"tag": None}, "would replace the predictions"),
-        ({"systems": ("finetune", str(file))}, "is a file"),
-    ):
-        with pytest.raises(UsageError, match=said):
-            average(pair, **given)
-    with pytest.raises(UsageError, match="not what to do with them"):
-        pair("predict", "predict.systems=[finetune, finetune-other]", tag="x")
-    with pytest.raises(UsageError, match="shortlist"):
-        average(pair, "predict.shortlist=words", tag="y")
-    with pytest.raises(ResourceError, match="every score"):
-        average(pair, "predict.auc_disk=1KB", tag="z")
 
 
 def test_an_average_needs_a_validation_split(clinic: Any, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def start(runner: FakeRunner, known: Sequence[BackboneSpec] = (), force: bool = 
 
 def test_another_recipe_is_refused(runner: FakeRunner) -> None:
     request = Request(registry=make_registry(), recipe="mine.yaml")
-    with pytest.raises(UsageError, match="a recipe of its own"):
+    with pytest.raises(UsageError, match="always runs its own recipe"):
         quickstart.run(make_context(runner=runner, request=request), quickstart.QuickstartOptions())
 
 

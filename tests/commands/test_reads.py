@@ -12,7 +12,9 @@ from plant_backbones.tiny import TinyBackbone
 from plant_cli.api import Request
 from plant_cli.data.tables import collect
 from plant_cli.data.word_analysis import WordAnalyser
+from plant_cli.network import reading_checks
 from plant_cli.registry import installed
+from plant_cli.relevance.relevance_table import load_relevance
 from plant_cli.runs.runner import RequestRunner
 from tests.clinic import Clinic
 
@@ -45,7 +47,11 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> dict[str, Counter[str]]:
     return {"read": read, "split": split, "tokenised": tokenised}
 
 
-def test_a_text_is_read_once_a_command_and_split_and_tokenised_once_a_run(trained: Clinic, counts: dict[str, Counter[str]]) -> None:
+def test_a_text_is_read_once_a_command_and_split_and_tokenised_once_a_run(
+    trained: Clinic, counts: dict[str, Counter[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads: list[str] = []
+    monkeypatch.setattr(reading_checks, "load_relevance", lambda *given: loads.append(stage) or load_relevance(*given))
     found: dict[str, dict[str, Any]] = {name: {} for name in counts}
     for stage in READ:
         trained.run(stage)
@@ -55,6 +61,7 @@ def test_a_text_is_read_once_a_command_and_split_and_tokenised_once_a_run(traine
     corpus = RequestRunner(Request(registry=installed(), run_path=trained.path)).open("suggest").corpus()
     texts = {name: corpus.split(name).texts for name in corpus}
     assert found["read"] == READ
+    assert loads == ["pretrain-attn", "finetune"], "relevance is loaded once"
     for name, wanted in (("split", SPLIT), ("tokenised", TOKENISED)):
         for stage, counted in found[name].items():
             often = {split: {counted.get(text, 0) for text in texts[split]} for split in texts}
