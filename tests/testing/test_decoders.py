@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -12,6 +9,7 @@ from torch import Tensor, nn
 from plant_cli.api import DecoderShape, DecoderSpec, GroupedReading, Reading
 from plant_cli.testing import decoder_checks as decoders
 from plant_cli.testing.checklist import checks_of
+from tests.testing.test_checks import stopped
 
 
 class Averaging(nn.Module):
@@ -118,7 +116,7 @@ def _decoder(fault: str = "") -> DecoderSpec:
     return DecoderSpec(name="d", summary="D.", build=lambda options, shape: kind(shape, fault))
 
 
-def test_decoders(stopped: Callable[[Any, Any, str], None]) -> None:
+def test_decoders() -> None:
     for check in checks_of(DecoderSpec):
         if check not in OPTIONAL:
             check(_decoder())
