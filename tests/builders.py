@@ -1,6 +1,6 @@
 """Small corpora, registries, runs and records, and the comparison of errors with a table of messages, for tests of any room.
 
-`from builders import label_table, make_split, make_registry, write_documents, run_at, run_plant, read_cases, explained`.
+`from builders import label_table, make_split, make_registry, write_documents, run_at, run_plant, read_cases, explained, read_stage`.
 """
 
 from __future__ import annotations
@@ -102,6 +102,11 @@ def frames() -> dict[SplitName, pl.DataFrame]:
 def dataset(frames: dict[SplitName, pl.DataFrame]) -> Dataset:
     titles = pl.LazyFrame({"label": ["B1", " A9 ", "C1", "A9"], "title": ["Fever", "Fracture", "", "Second"]})
     return Dataset(splits={name: part.lazy() for name, part in frames.items()}, labels=titles, files=["x.parquet"])
+
+
+def read_stage(run: Path, folder: str) -> dict[str, Any]:
+    """The record of a stage: `read_stage(run, "finetune-baseline")["options"]`."""
+    return dict(read_json(run / folder / "stage.json", "the record of the stage"))
 
 
 def record_outputs(folder: Path, stage: str) -> None:

@@ -13,10 +13,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-
-from plant_cli.api import Request, SilentReporter
-from plant_cli.registry import installed
-from plant_cli.runs.runner import run_stage
+from builders import run_at
 
 POISON = "Potilas on terve ja lähtee kotiin tänään, eikä mitään lääkettä tarvita; seuraava käynti on vuoden kuluttua. "
 PLANTED = ("mig", "pretrain-attn", "finetune")
@@ -50,11 +47,7 @@ CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("pretrain-lm", *PLANTED),
         (
             *VOICES,
-            "pretrain-lm.embedding=16",
-            "pretrain-lm.hidden=16",
-            "pretrain-lm.layers=1",
-            "pretrain-lm.epochs=1",
-            "pretrain-lm.batch=4",
+            *(f"pretrain-lm.{setting}" for setting in ("embedding=16", "hidden=16", "layers=1", "epochs=1", "batch=4")),
             "model.backbone={name: awd-lstm, window: 24}",
             "model.decoder={name: label-attention, heads: 2, pool: 8}",
         ),
@@ -70,9 +63,7 @@ FLEETING = ("second", "memory", "share_of", "utilisation")  # in the names of ti
 def write_corpora(folder: Path, *, held_out: bool) -> tuple[Path, Path, Path]:
     """The corpus, the same with a poisoned test split, and the titles of their labels."""
     flags = {"dataset": "synthetic-clinic", "documents": 140, "labels": 14, "seed": 3, "output": str(folder / "clean.parquet")}
-    run_stage(
-        Request(registry=installed(), run_path=folder / "nowhere", flags={"data make": flags}, reporter=SilentReporter()), "data make"
-    )
+    run_at(folder / "nowhere", "data make", flags={"data make": flags})
     (folder / "clean.evidence.parquet").unlink()  # spans in texts that are replaced
     frame = pl.read_parquet(folder / "clean.parquet")
     if held_out:

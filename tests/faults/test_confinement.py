@@ -12,28 +12,16 @@ from typing import Any
 
 import polars as pl
 import pytest
+from builders import run_at
 
 from plant_cli.api import ArtefactError, DataError, PlantError, Request, SilentReporter
 from plant_cli.data.files import read_json, write_json
 from plant_cli.registry import installed
-from plant_cli.runs.runner import run_recipe, run_stage
+from plant_cli.runs.runner import run_recipe
 from plant_cli.scoring.scorer_files import read_scorers
 
-OUTSIDE = (
-    "../../outside",
-    "/tmp/plant-outside",
-    "..",
-    ".",
-    "a/b",
-    "a\\b",
-    "con\0trol",
-    "-rf",
-    "~",
-    "$HOME",
-    "mig",
-    "stage.json",
-    "\x1b[31mred",
-)
+OUTSIDE = ("../../outside", "/tmp/plant-outside", "..", ".", "a/b", "a\\b", "con\0trol", "-rf", "~", "$HOME", "mig", "stage.json")
+OUTSIDE += ("\x1b[31mred",)
 
 
 def tree(folder: Path) -> set[str]:
@@ -56,7 +44,7 @@ def hostile(tmp_path: Path) -> Path:
 
 def act(place: Path, name: str, *sets: str, **request: Any) -> Any:
     given = [f"data.path={place / 'corpus.parquet'}", f"data.titles={place / 'titles.parquet'}", "machine.device=cpu", *sets]
-    return run_stage(Request(registry=installed(), run_path=place / "run", sets=given, reporter=SilentReporter(), **request), name)
+    return run_at(place / "run", name, *given, **request)
 
 
 def test_labels_ids_and_titles_name_no_files(hostile: Path) -> None:
@@ -77,7 +65,7 @@ def test_labels_ids_and_titles_name_no_files(hostile: Path) -> None:
 def test_ids_that_are_paths_name_no_files_of_another_format(hostile: Path) -> None:
     options = {"path": str(hostile / "corpus.parquet"), "output": str(hostile / "out"), "to": "annif-folder"}
     with pytest.raises(DataError, match="cannot be the name of a file"):
-        run_stage(Request(registry=installed(), run_path=hostile / "run", flags={"data convert": options}), "data convert")
+        run_at(hostile / "run", "data convert", flags={"data convert": options})
     assert not (hostile / "outside.txt").exists()
     assert not (hostile / "out").exists()
 
@@ -177,10 +165,9 @@ def test_no_document_stands_in_records_notes_or_warnings(tmp_path: Path) -> None
     (tmp_path / "titles.parquet").write_bytes(b"")
     pl.DataFrame({"label": ["a", "b"], "title": ["A", "B"]}).write_parquet(tmp_path / "titles.parquet")
     reporter = SilentReporter()
-    request = {"registry": installed(), "run_path": tmp_path / "run", "reporter": reporter}
     sets = [f"data.path={tmp_path / 'corpus.parquet'}", "machine.device=cpu", "finetune.network=false", "eval.bootstrap=20"]
     for name in ("mig", "finetune", "predict", "eval"):
-        run_stage(Request(sets=sets if name != "predict" else sets[:2], **request), name)  # type: ignore[arg-type]
+        run_at(tmp_path / "run", name, *(sets if name != "predict" else sets[:2]), reporter=reporter)
     said = [
         *reporter.notes,
         *reporter.warnings,

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from accelerate.state import AcceleratorState
-
-
-def plant(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a process of its own."""
-    command = [sys.executable, "-m", "plant_cli", *arguments]
-    return subprocess.run(command, cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
+from builders import run_plant
 
 
 @pytest.mark.parametrize("left_behind", [{"RANK": "5"}, {"RANK": "1", "WORLD_SIZE": "1"}, {"RANK": "x", "LOCAL_RANK": "y"}])
 def test_a_process_on_its_own_does_its_work(tmp_path: Path, left_behind: dict[str, str]) -> None:
-    made = plant(tmp_path, "mig", "--dataset", "synthetic-clinic", "--set", "data.dataset.documents=60", **left_behind)
+    made = run_plant(tmp_path, "mig", "--dataset", "synthetic-clinic", "--set", "data.dataset.documents=60", **left_behind)
     assert made.returncode == 0, made.stderr
     assert "plant-run" in os.listdir(tmp_path)
     assert made.stdout
@@ -46,5 +39,5 @@ def test_training_in_a_process_on_its_own(clinic: Any, monkeypatch: pytest.Monke
 
 def test_a_launcher_that_makes_no_sense_is_told(tmp_path: Path) -> None:
     launched = {"RANK": "x", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
-    told = plant(tmp_path, "data", "stats", "x.csv", **launched)
+    told = run_plant(tmp_path, "data", "stats", "x.csv", **launched)
     assert (told.returncode, told.stderr.splitlines()[0]) == (2, "error: the launcher says RANK = 'x'")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import run_at
 from transformers import BertConfig
 
 from plant_cli.api import ArtefactError, PlantError
@@ -60,11 +61,7 @@ def passed_on(clinic: Any, evil: Path) -> Any:
 
 def run_plain(clinic: Any, name: str, *sets: str, **request: Any) -> Any:
     """Run a stage with what the run itself says of its network."""
-    from plant_cli.api import Request
-    from plant_cli.registry import installed
-    from plant_cli.runs.runner import run_stage
-
-    return run_stage(Request(registry=installed(), run_path=clinic.path, sets=["machine.device=cpu", *sets], **request), name)
+    return run_at(clinic.path, name, "machine.device=cpu", *sets, **request)
 
 
 def test_no_command_runs_code_that_only_the_run_folder_asks_for(passed_on: Any, evil: Path, tmp_path: Path) -> None:

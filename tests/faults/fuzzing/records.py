@@ -13,6 +13,7 @@ from plant_cli.api import Request, SilentReporter
 from plant_cli.data.files import hash_file
 from plant_cli.data.records import STAGE_FILE
 from plant_cli.registry import installed
+from tests.builders import run_at
 from tests.faults.fuzzing.inputs import Files
 
 RECIPE = """
@@ -29,7 +30,7 @@ eval: {bootstrap: 20}
 @cache
 def _finished_run() -> Path:
     """A run of every kind of record, made once in a process; it goes with the process."""
-    from plant_cli.runs.runner import run_recipe, run_stage
+    from plant_cli.runs.runner import run_recipe
 
     _holder.append(tempfile.TemporaryDirectory(prefix="plant-fuzzing-"))
     place = Path(_holder[0].name)
@@ -37,7 +38,7 @@ def _finished_run() -> Path:
     run_recipe(Request(registry=installed(), run_path=place / "run", recipe=str(place / "recipe.yaml"), reporter=SilentReporter()))
     labels = _label_index(place / "run")
     flags = {"mig edit": {"label": labels[0], "deny": ("the",)}}
-    run_stage(Request(registry=installed(), run_path=place / "run", flags=flags, reporter=SilentReporter()), "mig edit")
+    run_at(place / "run", "mig edit", flags=flags)
     return place / "run"
 
 
@@ -62,6 +63,7 @@ def read_run(files: Files, folder: Path) -> None:
     if not files["fits"]:
         _let_fit(run, name)
     RECORDS[name](run)
+    _open(run)
 
 
 def _let_fit(run: Path, name: str) -> None:
@@ -109,10 +111,7 @@ def _act(name: str, **flags: object) -> Callable[[Path], None]:
     """Run an action that only reads."""
 
     def act(run: Path) -> None:
-        from plant_cli.runs.runner import run_stage
-
-        given = {name: dict(flags)} if flags else {}
-        run_stage(Request(registry=installed(), run_path=run, flags=given, reporter=SilentReporter()), name)
+        run_at(run, name, flags={name: dict(flags)} if flags else {})
 
     return act
 
@@ -122,12 +121,11 @@ def _resolve(run: Path) -> None:
     from plant_cli.runs.runner import print_config
 
     print_config(Request(registry=installed(), run_path=run, reporter=SilentReporter()), "finetune")
-    _open(run)
 
 
-def _suggest(run: Path) -> None:
-    """As `plant suggest`: corpus, model, scorers, thresholds."""
-    _act("suggest", text="acute cough and fever")(run)
+_suggest = _act("suggest", text="acute cough and fever")
+"""As `plant suggest`: corpus, model, scorers, thresholds."""
+_recompute = _act("verify", recompute=True)
 
 
 def _show(run: Path) -> None:
@@ -143,13 +141,7 @@ def _relevance(run: Path) -> None:
 
 def _judge(run: Path) -> None:
     """As `plant eval`, of saved predictions and thresholds."""
-    from plant_cli.runs.runner import run_stage
-
-    run_stage(Request(registry=installed(), run_path=run, force=True, flags={"eval": {"bootstrap": 20}}, reporter=SilentReporter()), "eval")
-
-
-def _recompute(run: Path) -> None:
-    _act("verify", recompute=True)(run)
+    run_at(run, "eval", "eval.bootstrap=20", force=True)
 
 
 def _edit(run: Path) -> None:
@@ -157,7 +149,7 @@ def _edit(run: Path) -> None:
     _show(run)
 
 
-READERS: Mapping[str, Callable[[Path], None]] = {
+RECORDS: Mapping[str, Callable[[Path], None]] = {
     "run.json": _suggest,
     "recipe.yaml": _resolve,
     "corpus/splits.json": _suggest,
@@ -182,14 +174,3 @@ READERS: Mapping[str, Callable[[Path], None]] = {
     "eval/metrics.json": _recompute,
     "eval/intervals.json": _recompute,
 }
-
-
-def _both(read: Callable[[Path], None]) -> Callable[[Path], None]:
-    def both(run: Path) -> None:
-        read(run)
-        _open(run)
-
-    return both
-
-
-RECORDS = {name: _both(read) for name, read in READERS.items()}
