@@ -18,6 +18,7 @@ Level = Literal["fatal", "warning", "note"]
 LEVELS: tuple[Level, ...] = ("fatal", "warning", "note")
 SHORT = 20  # characters; less than this is seldom a document
 _SHOWN = 5
+_JOIN = "make them one label, if they mean the same"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,15 +50,24 @@ def examine(frames: Frames, checks: tuple[Check, ...]) -> list[Finding]:
     return sorted((finding for check in checks for finding in check(frames)), key=lambda finding: LEVELS.index(finding.level))
 
 
+def report_rows(
+    rows: pl.DataFrame, show: Callable[..., str], *, what: str, expected: str, todo: str, where: str = "", level: Level = "warning"
+) -> Iterator[Finding]:
+    """A finding on some rows, if there are any; `show` makes an example of the cells of one."""
+    if rows.height:
+        examples = [show(*row) for row in rows.head(_SHOWN).iter_rows()]
+        between = "; " if any(", " in example for example in examples) else ", "
+        shown = f"{where}{between.join(examples)}" + (f"{between}… ({rows.height:,} in all)" if rows.height > _SHOWN else "")
+        yield Finding(what=what, where=shown, count=rows.height, expected=expected, todo=todo, level=level)
+
+
 def _documents_that(condition: pl.Expr, *, what: str, expected: str, todo: str, level: Level = "warning") -> Check:
     """A check that names the documents of each split for which a condition holds; `tidy` has their labels as they are read."""
 
     def check(frames: Frames) -> Iterator[Finding]:
         for split, frame in frames.items():
-            ids = frame.with_columns(tidy=tidy(frame)["labels"]).filter(condition)["doc_id"]
-            if len(ids):
-                where = f"{split}: " + show_some([f"'{doc_id}'" for doc_id in ids.head(_SHOWN + 1)], len(ids))
-                yield Finding(what=what, where=where, count=len(ids), expected=expected, todo=todo, level=level)
+            rows = frame.with_columns(tidy=tidy(frame)["labels"]).filter(condition).select("doc_id")
+            yield from report_rows(rows, "'{}'".format, what=what, expected=expected, todo=todo, where=f"{split}: ", level=level)
 
     return check
 
@@ -118,19 +128,14 @@ def find_repeated_ids(frames: Frames) -> Iterator[Finding]:
     """Documents of one id, within a split or across splits, or without id."""
     ids = pl.concat(frame.select("doc_id", split=pl.lit(name)).with_row_index("row", offset=1) for name, frame in frames.items())
     repeated = ids.filter(pl.col("doc_id").is_duplicated() | pl.col("doc_id").is_null()).sort("doc_id", maintain_order=True)
-    if repeated.height:
-        yield Finding(
-            what="documents share their id with another, or have none",
-            where=show_some(
-                [f"{'no id' if d is None else repr(d)}, document {r} of {s}" for r, d, s in repeated.head(_SHOWN + 1).iter_rows()],
-                repeated.height,
-                between="; ",
-            ),
-            count=repeated.height,
-            expected="an id for each document, over all splits",
-            todo="name another column with --id-column, or drop the repeated documents",
-            level="fatal",
-        )
+    yield from report_rows(
+        repeated,
+        lambda row, doc_id, split: f"{'no id' if doc_id is None else repr(doc_id)}, document {row} of {split}",
+        what="documents share their id with another, or have none",
+        expected="an id for each document, over all splits",
+        todo="name another column with --id-column, or drop the repeated documents",
+        level="fatal",
+    )
 
 
 def find_leaks(frames: Frames) -> Iterator[Finding]:
@@ -148,15 +153,9 @@ def find_twin_labels(frames: Frames) -> Iterator[Finding]:
     """Labels that differ only by case or by blanks within."""
     labels = pl.concat(explode_labels(tidy(frame)).select("label") for frame in frames.values()).unique()
     folded = labels.with_columns(key=pl.col("label").str.to_lowercase().str.replace_all(r"\s+", " "))
-    twins = folded.filter(pl.col("key").is_duplicated()).sort("key", "label")
-    if twins.height:
-        yield Finding(
-            what="labels differ from another only by case or blanks",
-            where=show_some([f"'{label}'" for label in twins["label"].head(_SHOWN + 1)], twins.height),
-            count=twins.height,
-            expected="one spelling for each label",
-            todo="make them one label, if they mean the same",
-        )
+    twins = folded.filter(pl.col("key").is_duplicated()).sort("key", "label").select("label")
+    what = "labels differ from another only by case or blanks"
+    yield from report_rows(twins, "'{}'".format, what=what, expected="one spelling for each label", todo=_JOIN)
 
 
 REQUIRED: tuple[Check, ...] = (find_repeated_ids, find_empty_texts, find_empty_train, find_unlabelled, find_leaks)
@@ -183,23 +182,10 @@ def _shared(frames: Frames, key: str) -> pl.DataFrame:
 
 
 def _leak(shared: pl.DataFrame, what: str) -> Iterator[Finding]:
-    if shared.height:
-        examples = [f"'{doc_id}' in {split}" for doc_id, split in shared.select("doc_id", "split").head(_SHOWN + 1).iter_rows()]
-        yield Finding(
-            what=what,
-            where=show_some(examples, shared.height),
-            count=shared.height,
-            expected="test and validation texts that training has not seen",
-            todo="drop them from train, or split again with `plant data split`",
-        )
+    expected, todo = "test and validation texts that training has not seen", "drop them from train, or split again with `plant data split`"
+    yield from report_rows(shared.select("doc_id", "split"), "'{}' in {}".format, what=what, expected=expected, todo=todo)
 
 
-def show_some(examples: list[str], total: int, between: str = ", ") -> str:
-    """The first few examples, and how many there are in all."""
-    return between.join(examples[:_SHOWN]) + (f"{between}… ({total:,} in all)" if total > _SHOWN else "")
-
-
-_SHOWN_LABELS = 6
 _LONG = 6  # letters; shorter names differ by one letter as a rule
 _COMPARED = 100_000  # labels, letter by letter
 _MANY = 10  # times the median number of labels of a document
@@ -211,21 +197,14 @@ def find_near_labels(frames: Frames) -> Iterator[Finding]:
     labels = _all_labels(frames)
     folded = labels.with_columns(key=pl.col("label").str.to_lowercase().str.replace_all(BETWEEN_WORDS, ""))
     spelled = folded.with_columns(loose=pl.col("label").str.to_lowercase().str.replace_all(r"\s+", " "))
-    alike = spelled.filter((pl.col("key") != "") & (pl.col("loose").n_unique().over("key") > 1)).sort("key", "label")
-    yield from _report(
-        alike["label"].to_list(), "labels differ from another only by punctuation", "make them one label, if they mean the same"
-    )
+    alike = spelled.filter((pl.col("key") != "") & (pl.col("loose").n_unique().over("key") > 1)).sort("key", "label").select("label")
+    expected = "one spelling for each label"
+    yield from report_rows(alike, "'{}'".format, what="labels differ from another only by punctuation", expected=expected, todo=_JOIN)
     words = folded.filter((pl.col("key").str.len_chars() >= _LONG) & ~pl.col("label").str.contains(r"\d"))
-    pairs = [f"'{first}' and '{second}'" for first, second in _one_letter_apart(words)]
-    if pairs:
-        yield Finding(
-            what="pairs of labels differ by one letter",
-            where=show_some(pairs, len(pairs)) + (f"; only {_COMPARED:,} labels were compared" if words.height > _COMPARED else ""),
-            count=len(pairs),
-            expected="one spelling for each label",
-            todo="make them one label, if one is a slip",
-            level="note",
-        )
+    pairs = pl.DataFrame(_one_letter_apart(words), schema=["first", "second"], orient="row")
+    what = "pairs of labels differ by one letter" + (f" (only {_COMPARED:,} labels were compared)" if words.height > _COMPARED else "")
+    todo = "make them one label, if one is a slip"
+    yield from report_rows(pairs, "'{}' and '{}'".format, what=what, expected=expected, todo=todo, level="note")
 
 
 def find_odd_label_counts(frames: Frames) -> Iterator[Finding]:
@@ -234,16 +213,14 @@ def find_odd_label_counts(frames: Frames) -> Iterator[Finding]:
         counts = tidy(frame).select("doc_id", count=pl.col("labels").list.len())
         median = counts.filter(pl.col("count") > 0)["count"].median()
         limit = max(_LEAST, _MANY * (float(median) if isinstance(median, (int, float)) else 0))
-        odd = counts.filter(pl.col("count") > limit).sort("count", "doc_id", descending=[True, False])
-        if odd.height:
-            examples = [f"'{doc_id}' with {count}" for doc_id, count in odd.head(_SHOWN_LABELS).iter_rows()]
-            yield Finding(
-                what=f"documents have more than {limit:,.0f} labels, {_MANY} times the median",
-                where=f"{name}: {show_some(examples, odd.height)}",
-                count=odd.height,
-                expected="about as many labels as other documents have",
-                todo="look at them: cells may have been cut at a wrong separator (--label-separator)",
-            )
+        yield from report_rows(
+            counts.filter(pl.col("count") > limit).sort("count", "doc_id", descending=[True, False]),
+            "'{}' with {}".format,
+            what=f"documents have more than {limit:,.0f} labels, {_MANY} times the median",
+            expected="about as many labels as other documents have",
+            todo="look at them: cells may have been cut at a wrong separator (--label-separator)",
+            where=f"{name}: ",
+        )
 
 
 def find_unseen_labels(frames: Frames, titles: pl.DataFrame, titled: pl.DataFrame | None = None) -> Iterator[Finding]:
@@ -254,15 +231,15 @@ def find_unseen_labels(frames: Frames, titles: pl.DataFrame, titled: pl.DataFram
     seen = seen if titled is None else pl.concat([seen, titled.select("label")])
     for name, frame in frames.items():
         unseen = count_labels(tidy(frame)).join(seen, on="label", how="anti").sort("count", "label", descending=[True, False])
-        if unseen.height:
-            yield Finding(
-                what=f"labels of {name} have no training document; their {unseen['count'].sum():,} assignments count as missed",
-                where=f"{name}: {_name_some(unseen.join(titles, on='label', how='left', maintain_order='left'))}",
-                count=unseen.height,
-                expected="labels that also occur in train",
-                todo="nothing: recall counts them as missed, and the reports say how many there are",
-                level="note",
-            )
+        yield from report_rows(
+            unseen.join(titles, on="label", how="left", maintain_order="left").select("label", "title"),
+            _name,
+            what=f"labels of {name} have no training document; their {unseen['count'].sum():,} assignments count as missed",
+            expected="labels that also occur in train",
+            todo="nothing: recall counts them as missed, and the reports say how many there are",
+            where=f"{name}: ",
+            level="note",
+        )
 
 
 def find_unknown_labels(dataset: Dataset, frames: Frames) -> Iterator[Finding]:
@@ -271,44 +248,28 @@ def find_unknown_labels(dataset: Dataset, frames: Frames) -> Iterator[Finding]:
         return
     table = collect(dataset.labels, "the table of labels").with_columns(pl.col("label", "title").cast(pl.String))
     used = _all_labels(frames)
-    unknown = used.join(table, on="label", how="anti").sort("label")["label"].to_list()
-    yield from _report(unknown, "labels are not in the table of labels", "add them, or name another --vocabulary or --titles")
+    what, todo = "labels are not in the table of labels", "add them, or name another --vocabulary or --titles"
+    expected = "one spelling for each label, that the table has"
+    yield from report_rows(used.join(table, on="label", how="anti").sort("label"), _name, what=what, expected=expected, todo=todo)
     if "deprecated" in table.columns:
-        old = used.join(table.filter(pl.col("deprecated").fill_null(False)), on="label").sort("label")
-        if old.height:
-            yield Finding(
-                what="labels are deprecated in the vocabulary",
-                where=_name_some(old),
-                count=old.height,
-                expected="labels that may still be assigned",
-                todo="replace them by their successors, if they are to be assigned again",
-            )
-    titled = used.join(table.drop_nulls("title"), on="label", how="inner").with_columns(
-        key=pl.col("title").str.to_lowercase().str.strip_chars()
-    )
+        old = used.join(table.filter(pl.col("deprecated").fill_null(False)), on="label").sort("label").select("label", "title")
+        what, expected = "labels are deprecated in the vocabulary", "labels that may still be assigned"
+        todo = "replace them by their successors, if they are to be assigned again"
+        yield from report_rows(old, _name, what=what, expected=expected, todo=todo)
+    key = pl.col("title").str.to_lowercase().str.strip_chars()
+    titled = used.join(table.drop_nulls("title"), on="label", how="inner").with_columns(key=key)
     shared = titled.filter((pl.col("key") != "") & (pl.col("label").n_unique().over("key") > 1)).sort("key", "label")
-    names = [f"'{title}' ({label})" for label, title in shared.select("label", "title").head(_SHOWN_LABELS).iter_rows()]
-    if names:
-        yield Finding(
-            what="labels share their title with another",
-            where=show_some(names, shared.height),
-            count=shared.height,
-            expected="a title for each label",
-            todo="make them one label, if they mean the same; else give them titles that differ",
-            level="note",
-        )
+    what, todo = "labels share their title with another", f"{_JOIN}; else give them titles that differ"
+    rows = shared.select("title", "label")
+    yield from report_rows(rows, "'{}' ({})".format, what=what, expected="a title for each label", todo=todo, level="note")
 
 
 def _all_labels(frames: Frames) -> pl.DataFrame:
     return pl.concat(count_labels(tidy(frame)).select("label") for frame in frames.values()).unique()
 
 
-def _name_some(labels: pl.DataFrame) -> str:
-    """The first few of `label`, each with its `title`, and how many there are in all."""
-    named = [
-        f"'{label}'" + (f" ({title})" if title else "") for label, title in labels.head(_SHOWN_LABELS).select("label", "title").iter_rows()
-    ]
-    return show_some(named, labels.height)
+def _name(label: str, title: str | None = None) -> str:
+    return f"'{label}'" + (f" ({title})" if title else "")
 
 
 def _one_letter_apart(words: pl.DataFrame) -> list[tuple[str, str]]:
@@ -326,13 +287,7 @@ def _one_letter_apart(words: pl.DataFrame) -> list[tuple[str, str]]:
 
 def _is_one_edit(first: str, second: str) -> bool:
     """Whether one letter is added, left out or replaced."""
-    if len(first) == len(second):
-        return sum(a != b for a, b in zip(first, second, strict=True)) == 1
     longer, shorter = sorted((first, second), key=len, reverse=True)
+    if len(longer) == len(shorter):
+        return sum(a != b for a, b in zip(first, second, strict=True)) == 1
     return len(longer) == len(shorter) + 1 and any(longer[:place] + longer[place + 1 :] == shorter for place in range(len(longer)))
-
-
-def _report(labels: list[str], what: str, todo: str) -> Iterator[Finding]:
-    if labels:
-        where = show_some([f"'{label}'" for label in labels[:_SHOWN_LABELS]], len(labels))
-        yield Finding(what=what, where=where, count=len(labels), expected="one spelling for each label, that the table has", todo=todo)

@@ -8,14 +8,15 @@ import numpy as np
 import polars as pl
 
 from plant_cli.api.corpus import Dataset, Evidence
-from plant_cli.api.errors import DataError, near_names
-from plant_cli.data.checks import Finding, show_some
+from plant_cli.api.errors import missing_column
+from plant_cli.data.checks import Finding, Level, report_rows
 from plant_cli.data.corpus_files import EVIDENCE
 from plant_cli.data.documents import Frames
 from plant_cli.data.tables import collect, whole_numbers
+from plant_cli.data.text_tables import show_names
 
-_OTHER_TABLE = "mend these rows, or name another table with --evidence"
-_LEFT_OUT = "nothing, if that is as it should be; else name the right table with --evidence"
+_OFFSETS = "start and end as whole numbers, start before end (in characters from 0, end exclusive)"
+_GONE = "; they are left out"
 
 
 def read_evidence(dataset: Dataset, frames: Frames) -> tuple[pl.DataFrame | None, list[Finding]]:
@@ -30,12 +31,8 @@ def read_evidence(dataset: Dataset, frames: Frames) -> tuple[pl.DataFrame | None
     given = collect(dataset.evidence, "the evidence")
     for name in EVIDENCE:
         if name not in given.columns:
-            raise DataError(
-                f"the evidence has no column '{name}'",
-                where=f"columns {', '.join(given.columns[:12])}",
-                expected=near_names(name, given.columns),
-                todo=f"the dataset must yield the columns {', '.join(EVIDENCE)}",
-            )
+            where, todo = f"the evidence, columns {show_names(given.columns)}", f"the dataset must yield the columns {', '.join(EVIDENCE)}"
+            raise missing_column(name, given.columns, where=where, todo=todo)
     documents = pl.concat(f.select("doc_id", size="characters", owned="labels") for f in frames.values())
     spans = (
         given.select(whole_numbers(name) if kind == pl.Int64 else pl.col(name).cast(kind, strict=False) for name, kind in EVIDENCE.items())
@@ -50,40 +47,35 @@ def read_evidence(dataset: Dataset, frames: Frames) -> tuple[pl.DataFrame | None
 
 def _examine(spans: pl.DataFrame, kept: pl.DataFrame) -> Iterator[Finding]:
     empty = pl.any_horizontal(pl.col("start", "end").is_null()) | (pl.col("end") <= pl.col("start"))
-    yield from _find(
-        kept.filter(empty),
-        what="evidence spans end where they begin or before, or have no such position",
-        expected="start and end as whole numbers, start before end (in characters from 0, end exclusive)",
-        todo=_OTHER_TABLE,
-        fatal=True,
-    )
-    yield from _find(
-        kept.filter(~empty & ((pl.col("start") < 0) | (pl.col("end") > pl.col("size")))),
-        what="evidence spans lie outside the text of their document",
-        expected="offsets in code points, not bytes, in the very text that the corpus has",
-        todo=_OTHER_TABLE,
-        fatal=True,
-    )
-    yield from _find(
-        spans.filter(pl.col("size").is_null()),
-        what="evidence spans are of documents that the corpus does not have; they are left out",
-        expected="the doc_id of a document",
-        todo=_LEFT_OUT,
-    )
-    yield from _find(
-        spans.join(kept, on="row", how="anti").filter(pl.col("size").is_not_null()),
-        what="evidence spans name a label that their document does not have; they are left out",
-        expected="a label of the document",
-        todo=_LEFT_OUT,
-    )
-
-
-def _find(rows: pl.DataFrame, *, what: str, expected: str, todo: str, fatal: bool = False) -> Iterator[Finding]:
-    if rows.height:
-        named = rows.select("row", "doc_id", "label", "start", "end").iter_rows()
-        examples = [f"row {row}: '{doc_id}', '{label}', {start} to {end}" for row, doc_id, label, start, end in named]
-        where = f"evidence: {show_some(examples, rows.height)}"
-        yield Finding(what=what, where=where, count=rows.height, expected=expected, todo=todo, level="fatal" if fatal else "warning")
+    outside = ~empty & ((pl.col("start") < 0) | (pl.col("end") > pl.col("size")))
+    stray = spans.join(kept, on="row", how="anti")
+    mend, leave = "mend these rows, or name another table with --evidence", "nothing, if that is as it should be; else name the right table"
+    findings: list[tuple[pl.DataFrame, Level, str, str]] = [
+        (kept.filter(empty), "fatal", "end where they begin or before, or have no such position", _OFFSETS),
+        (
+            kept.filter(outside),
+            "fatal",
+            "lie outside the text of their document",
+            "offsets in code points, not bytes, in the text of the corpus",
+        ),
+        (
+            stray.filter(pl.col("size").is_null()),
+            "warning",
+            f"are of documents that the corpus does not have{_GONE}",
+            "the doc_id of a document",
+        ),
+        (stray.drop_nulls("size"), "warning", f"name a label that their document does not have{_GONE}", "a label of the document"),
+    ]
+    for rows, level, what, expected in findings:
+        yield from report_rows(
+            rows.select("row", "doc_id", "label", "start", "end"),
+            "row {}: '{}', '{}', {} to {}".format,
+            what=f"evidence spans {what}",
+            expected=expected,
+            todo=mend if level == "fatal" else f"{leave} with --evidence",
+            where="evidence: ",
+            level=level,
+        )
 
 
 def encode_evidence(spans: pl.DataFrame, doc_ids: pl.Series) -> Evidence:

@@ -14,14 +14,13 @@ import polars as pl
 from plant_cli.api.context import Reporter
 from plant_cli.api.corpus import Dataset, SplitName
 from plant_cli.data.blocks import cut_blocks
-from plant_cli.data.checks import Finding, show_some
+from plant_cli.data.checks import Finding, report_rows
 from plant_cli.data.documents import Frames, digest, find_splits, read_batches, read_progress
 
 NEAR = 0.8  # Jaccard similarity of word triples from which two texts are nearly the same
 WORDS = 3
 FEWEST = 10  # word triples; shorter texts are alike by chance
 HASHES, BANDS = 64, 16  # at a similarity of 0.8 two texts share a band of 4 hashes with probability 1 - (1 - 0.8^4)^16 = 0.9998
-SHOWN = 6  # pairs in a message
 _BLOCK = 16_000_000  # bytes of text that are looked at together
 _HELD = 50_000_000  # word triples of candidates that are held together: 400 MB
 _WORD = r"[\p{L}\p{M}\p{N}]+"
@@ -55,30 +54,23 @@ def find_near_duplicates(dataset: Dataset, digests: Frames, reporter: Reporter, 
     starts = np.cumsum([0, *(frame.height for frame in digests.values())])
     pairs = match_texts(lambda what: _read_texts(dataset, digests, reporter, what), signatures)
     unlike = pairs[alike[pairs[:, 0]] != alike[pairs[:, 1]]]
-    names, places = list(digests), np.searchsorted(starts, unlike, side="right") - 1
+    places = np.searchsorted(starts, unlike, side="right") - 1
     across = places[:, 0] != places[:, 1]
-
-    def name(row: int, place: int) -> str:
-        return f"'{digests[names[place]]['doc_id'][row - int(starts[place])]}' in {names[place]}"
+    documents = pl.concat(frame.select(document=pl.format("'{}' in {}", "doc_id", pl.lit(name))) for name, frame in digests.items())
 
     for chosen, what, todo in (
         (across, "texts are nearly the same as one of another split", "drop them from train, or split again with --group-column"),
         (~across, "texts are nearly the same as another of their split", "nothing, if they are documents of their own"),
     ):
-        found, where = unlike[chosen], places[chosen]
-        if len(found):
-            shown = zip(found[:SHOWN].tolist(), where[:SHOWN].tolist(), strict=True)
-            yield Finding(
-                what=what,
-                where=show_some(
-                    [f"{name(second, in_second)} as {name(first, in_first)}" for (first, second), (in_first, in_second) in shown],
-                    len(found),
-                ),
-                count=len(np.unique(found[:, 1])),
-                expected=f"texts that share fewer than {NEAR:.0%} of their runs of {WORDS} words",
-                todo=todo,
-                level="warning" if chosen is across else "note",
-            )
+        first, second = (documents["document"].gather(unlike[chosen, side]) for side in range(2))
+        yield from report_rows(
+            pl.DataFrame({"second": second, "first": first}),
+            "{} as {}".format,
+            what=what,
+            expected=f"texts that share fewer than {NEAR:.0%} of their runs of {WORDS} words",
+            todo=todo,
+            level="warning" if chosen is across else "note",
+        )
 
 
 def _read_texts(dataset: Dataset, digests: Frames, reporter: Reporter, what: str) -> Iterator[pl.Series]:
