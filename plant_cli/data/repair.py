@@ -33,13 +33,28 @@ def repair(frames: Frames) -> tuple[Parts, pl.DataFrame]:
     """
     parts: Parts = {name: frame.select(*COLUMNS) for name, frame in frames.items()}
     changes: list[pl.DataFrame] = []
-    steps: tuple[Callable[[Parts], tuple[Parts, pl.DataFrame]], ...] = (
-        _name_unnamed, _tidy_labels, _join_spellings, _clean_characters, _drop_empty, _join_repeated, _drop_leaks, _rename_repeated,
-    )  # fmt: skip
-    for step in steps:
-        parts, changed = step(parts)
-        changes.append(changed)
-    return parts, pl.concat(changes)
+
+    def alter(column: str, what: str, make: Callable[[SplitName, pl.DataFrame], pl.DataFrame]) -> None:
+        for name, part in parts.items():
+            parts[name] = make(name, part)
+            changes.append(_list(name, parts[name].filter(part[column].ne_missing(parts[name][column])), what))
+
+    number = pl.int_range(1, pl.len() + 1).cast(pl.String)
+    alter("doc_id", "it had no id", lambda name, part: part.with_columns(pl.coalesce("doc_id", pl.lit(f"{name}-row-") + number)))
+    alter("labels", "labels trimmed, repeated and empty ones removed", lambda name, part: tidy(part))
+    if known := _find_spellings(parts):
+        respelt = pl.col("labels").list.eval(pl.element().replace(known)).list.unique(maintain_order=True)
+        alter("labels", "labels spelt as most documents spell them", lambda name, part: part.with_columns(respelt))
+    blanked = pl.col("text").str.replace_all(CONTROL, " ")
+    alter("text", "control characters became blanks", lambda name, part: part.with_columns(blanked))
+    filled = pl.col("text").str.contains(r"\S")
+    for name, part in parts.items():
+        changes.append(_list(name, part.filter(~filled), "left out: it has no text"))
+        parts[name], joined = _join_repeated(name, part.filter(filled))
+        changes.append(joined)
+    parts, dropped = drop_leaks(parts)
+    parts, renamed = _rename_repeated(parts)
+    return parts, pl.concat([*changes, dropped, renamed])
 
 
 def repair_evidence(spans: pl.DataFrame, frames: Frames, parts: Parts) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -59,28 +74,6 @@ def repair_evidence(spans: pl.DataFrame, frames: Frames, parts: Parts) -> tuple[
     return respelt.join(left, on=["doc_id", "label"], how="semi", maintain_order="left"), listed
 
 
-def _name_unnamed(parts: Parts) -> tuple[Parts, pl.DataFrame]:
-    named = {}
-    for name, part in parts.items():
-        row = pl.concat_str(pl.lit(f"{name}-row-"), pl.int_range(1, pl.len() + 1).cast(pl.String))
-        named[name] = part.with_columns(pl.coalesce("doc_id", row).alias("doc_id"))
-    return named, _compare(parts, named, pl.col("doc_id").is_null(), "it had no id")
-
-
-def _tidy_labels(parts: Parts) -> tuple[Parts, pl.DataFrame]:
-    tidied = {name: tidy(part) for name, part in parts.items()}
-    return tidied, _compare(parts, tidied, pl.col("labels") != pl.col("labels_after"), "labels trimmed, repeated and empty ones removed")
-
-
-def _join_spellings(parts: Parts) -> tuple[Parts, pl.DataFrame]:
-    known = _find_spellings(parts)
-    if not known:
-        return parts, pl.DataFrame(schema=CHANGES)
-    respelt = pl.col("labels").list.eval(pl.element().replace(known)).list.unique(maintain_order=True)
-    joined = {name: part.with_columns(respelt) for name, part in parts.items()}
-    return joined, _compare(parts, joined, pl.col("labels") != pl.col("labels_after"), "labels spelt as most documents spell them")
-
-
 def _find_spellings(parts: Parts) -> dict[str, str]:
     """What most documents write in place of a label that differs by case or blanks alone."""
     counts = pl.concat(part.select(label=pl.col("labels").explode()) for part in parts.values()).drop_nulls()["label"].value_counts()
@@ -90,36 +83,24 @@ def _find_spellings(parts: Parts) -> dict[str, str]:
     return dict(spelling.select("label", "best").iter_rows())
 
 
-def _clean_characters(parts: Parts) -> tuple[Parts, pl.DataFrame]:
-    cleaned = {name: part.with_columns(pl.col("text").str.replace_all(CONTROL, " ")) for name, part in parts.items()}
-    return cleaned, _compare(parts, cleaned, pl.col("text") != pl.col("text_after"), "control characters became blanks")
+def _join_repeated(name: str, part: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The first document of each text, with the labels of all; and what was changed."""
+    keyed = part.with_columns(key=TEXT_KEY).with_columns(first=pl.col("doc_id").first().over("key"), row=pl.int_range(pl.len()).over("key"))
+    union = pl.col("labels").drop_nulls().unique(maintain_order=True).alias("joined")
+    joined = keyed.join(keyed.explode("labels").group_by("key").agg(union), on="key", how="left", maintain_order="left")
+    joined = joined.with_columns(pl.col("joined").fill_null(pl.lit([], dtype=pl.List(pl.String))))
+    repeated, firsts = joined.filter(pl.col("row") > 0), joined.filter(pl.col("row") == 0)
+    reason = pl.format("left out: it repeats {}, which has its labels now", "first")
+    gained = firsts.filter(pl.col("joined") != pl.col("labels"))
+    changes = [
+        repeated.select(split=pl.lit(name), doc_id="doc_id", change=reason),
+        _list(name, gained, "got the labels of documents that repeat its text"),
+    ]
+    return firsts.select("doc_id", "text", pl.col("joined").alias("labels")), pl.concat(changes)
 
 
-def _drop_empty(parts: Parts) -> tuple[Parts, pl.DataFrame]:
-    kept = {name: part.filter(pl.col("text").str.contains(r"\S")) for name, part in parts.items()}
-    gone = [_list(name, part.filter(~pl.col("text").str.contains(r"\S")), "left out: it has no text") for name, part in parts.items()]
-    return kept, pl.concat(gone)
-
-
-def _join_repeated(parts: Parts) -> tuple[Parts, pl.DataFrame]:
-    kept, changes = {}, []
-    for name, part in parts.items():
-        keyed = part.with_columns(key=TEXT_KEY).with_columns(
-            first=pl.col("doc_id").first().over("key"), row=pl.int_range(pl.len()).over("key")
-        )
-        union = pl.col("labels").drop_nulls().unique(maintain_order=True).alias("joined")
-        joined = keyed.join(keyed.explode("labels").group_by("key").agg(union), on="key", how="left", maintain_order="left")
-        joined = joined.with_columns(pl.col("joined").fill_null(pl.lit([], dtype=pl.List(pl.String))))
-        repeated, firsts = joined.filter(pl.col("row") > 0), joined.filter(pl.col("row") == 0)
-        reason = pl.concat_str(pl.lit("left out: it repeats "), pl.col("first"), pl.lit(", which has its labels now"))
-        changes.append(repeated.select(split=pl.lit(name), doc_id="doc_id", change=reason))
-        gained = firsts.filter(pl.col("joined") != pl.col("labels"))
-        changes.append(_list(name, gained, "got the labels of documents that repeat its text"))
-        kept[name] = firsts.select("doc_id", "text", pl.col("joined").alias("labels"))
-    return kept, pl.concat(changes)
-
-
-def _drop_leaks(parts: Parts) -> tuple[Parts, pl.DataFrame]:
+def drop_leaks(parts: Parts) -> tuple[Parts, pl.DataFrame]:
+    """The splits without training documents whose text another split has; and which those are."""
     others = [part.select(key=TEXT_KEY) for name, part in parts.items() if name != "train"]
     if "train" not in parts or not others:
         return parts, pl.DataFrame(schema=CHANGES)
@@ -147,15 +128,6 @@ def _rename_repeated(parts: Parts) -> tuple[Parts, pl.DataFrame]:
     return renamed, pl.DataFrame(changes, schema=CHANGES, orient="row")
 
 
-def _compare(before: Parts, after: Parts, changed: pl.Expr, what: str) -> pl.DataFrame:
-    """Rows of equal place that differ."""
-    found = []
-    for name, part in before.items():
-        beside = pl.concat([part, after[name].rename({column: f"{column}_after" for column in COLUMNS})], how="horizontal")
-        found.append(beside.filter(changed).select(split=pl.lit(name), doc_id="doc_id_after", change=pl.lit(what)))
-    return pl.concat(found)
-
-
 def _list(split: str, rows: pl.DataFrame, what: str) -> pl.DataFrame:
     return rows.select(split=pl.lit(split), doc_id="doc_id", change=pl.lit(what))
 
@@ -175,12 +147,19 @@ def write_corpus(parts: SplitFrames, dataset: Dataset, output: Path, *, force: b
         What was written.
     """
     single = bool(output.suffix)
-    _require_place(output, shard)
+    if not single and output.exists() and not output.is_dir():
+        what, expected = f"'{output}' is a file that is no table", "a folder, or a file whose name promises a format, such as data.parquet"
+        raise UsageError(what, where=str(output.absolute()), expected=expected, todo="choose another output")
+    if single and shard is not None:
+        what, where = "a share of a corpus is written into one folder with the others", f"'{output}', --shard {shard}"
+        todo = f"name a folder, such as {output.stem}: it is read as one corpus when all shares are there"
+        raise UsageError(what, where=where, expected="a name without suffix", todo=todo)
+    suffix = "" if shard is None else f"-{shard.number - 1:05d}-of-{shard.of:05d}"  # as Hugging Face names shards: counted from 0
     documents: dict[Path, Iterable[pl.DataFrame]] = {}
     if single:
         documents[output] = (batch.with_columns(split=pl.lit(n)) for n in SPLITS if n in parts for batch in _batches(parts[n]))
     else:
-        documents |= {output / f"{name}{_suffix(shard)}.parquet": _batches(part) for name, part in parts.items()}
+        documents |= {output / f"{name}{suffix}.parquet": _batches(part) for name, part in parts.items()}
     tables: dict[Path, pl.DataFrame] = {}
     for what in BESIDE if shard is None or shard.number == 1 else ():
         table: pl.LazyFrame | None = getattr(dataset, what)
@@ -190,12 +169,8 @@ def write_corpus(parts: SplitFrames, dataset: Dataset, output: Path, *, force: b
     paths = [*documents, *tables]
     present = [str(path) for path in paths if path.exists()]
     if present and not force:
-        raise UsageError(
-            f"{len(present)} of the files to write are there already",
-            where=", ".join(present),
-            expected="an output that does not exist",
-            todo="choose another output, or replace them with --force",
-        )
+        what, todo = f"{len(present)} of the files to write are there already", "choose another output, or replace them with --force"
+        raise UsageError(what, where=", ".join(present), expected="an output that does not exist", todo=todo)
     for path in paths:
         output_format(path)
     aside: dict[Path, Path] = {}
@@ -209,29 +184,6 @@ def write_corpus(parts: SplitFrames, dataset: Dataset, output: Path, *, force: b
             if path.exists():
                 os.replace(path, aside.setdefault(path, name_temporary(path)))
     return paths
-
-
-def _require_place(output: Path, shard: Shard | None) -> None:
-    """Refuse a file in place of a folder, and a file for a share."""
-    if not output.suffix and output.exists() and not output.is_dir():
-        raise UsageError(
-            f"'{output}' is a file that is no table",
-            where=str(output.absolute()),
-            expected="a file whose name promises a format, such as data.parquet, or a folder",
-            todo="choose another output",
-        )
-    if output.suffix and shard is not None:
-        raise UsageError(
-            "a share of a corpus is written into one folder with the others",
-            where=f"'{output}', --shard {shard}",
-            expected="a name without suffix",
-            todo=f"name a folder, such as {output.stem}: it is read as one corpus when all shares are there",
-        )
-
-
-def _suffix(shard: Shard | None) -> str:
-    """What marks the files of a share, as Hugging Face names them: counted from 0."""
-    return "" if shard is None else f"-{shard.number - 1:05d}-of-{shard.of:05d}"
 
 
 @contextmanager
@@ -263,12 +215,9 @@ def _write_batches(batches: Iterable[pl.DataFrame], path: Path, schema: Mapping[
 def require_writer(spec: DatasetSpec, specs: Sequence[DatasetSpec]) -> None:
     """`UsageError` for a dataset plugin that writes nothing; it names those that do."""
     if spec.write is None:
-        raise UsageError(
-            f"the dataset '{spec.name}' has no writer",
-            where="--to",
-            expected=f"one of {', '.join(one.name for one in specs if one.write is not None)}",
-            todo="name one of these; tables need no --to: `plant data convert IN data.parquet`",
-        )
+        expected = f"one of {', '.join(one.name for one in specs if one.write is not None)}"
+        todo = "name one of these; tables need no --to: `plant data convert IN data.parquet`"
+        raise UsageError(f"the dataset '{spec.name}' has no writer", where="--to", expected=expected, todo=todo)
 
 
 def write_format(dataset: Dataset, spec: DatasetSpec, output: Path, *, suffix: str, force: bool) -> tuple[list[Path], Sequence[str]]:

@@ -15,10 +15,11 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
 from plant_cli.api.corpus import SPLITS, Dataset, SplitName
-from plant_cli.api.errors import DataError, UsageError, near_names
+from plant_cli.api.errors import DataError, UsageError, missing_column
 from plant_cli.api.options import DataSection
 from plant_cli.data.documents import TEXT_KEY, explode_labels, read_frame, tidy
 from plant_cli.data.labels import count_labels
+from plant_cli.data.repair import drop_leaks
 from plant_cli.data.tables import collect, trim
 
 Method = Literal["uniform", "stratified"]
@@ -132,12 +133,19 @@ _RANGE = re.compile(r"(\d+)-(\d*)")
 
 def take_subset(dataset: Dataset, data: DataSection) -> tuple[Dataset, list[str]]:
     """The part of a dataset that the section asks for, and what was left out; the dataset itself if it asks for nothing."""
-    steps = _choose_steps(data)
-    if not steps:
+    steps: dict[Callable[[Parts, DataSection], tuple[Parts, list[str]]], bool] = {
+        _resplit: data.resplit,
+        _hold_out_groups: data.group_column is not None and not data.resplit,
+        _drop_duplicates: data.duplicates == "drop",
+        _drop_leaks: data.leaks == "drop",
+        _thin_train: data.train_share < 1,
+        _keep_labels: data.keep_labels is not None,
+    }
+    if not any(steps.values()):
         return dataset, []
     parts = {name: _read(dataset, name, data) for name in SPLITS if name in dataset.splits}
     remarks = []
-    for step in steps:
+    for step in (step for step, wanted in steps.items() if wanted):
         parts, said = step(parts, data)
         remarks += said
     if not parts.get("train", pl.DataFrame()).height:
@@ -149,7 +157,11 @@ def take_subset(dataset: Dataset, data: DataSection) -> tuple[Dataset, list[str]
         )
     remarks += [f"no document of {name} is left" for name, part in parts.items() if not part.height]
     kept = {name: part.drop(GROUP, strict=False) for name, part in parts.items() if part.height}
-    return replace(dataset, splits={name: part.lazy() for name, part in kept.items()}, evidence=_restrict(dataset.evidence, kept)), remarks
+    evidence = dataset.evidence
+    if evidence is not None:  # spans of the documents and labels that are left
+        pairs = pl.concat(explode_labels(part).select("doc_id", "label") for part in kept.values()).lazy()
+        evidence = evidence.with_columns(trim(pl.col("label"))).join(pairs, on=["doc_id", "label"], how="semi", maintain_order="left")
+    return replace(dataset, splits={name: part.lazy() for name, part in kept.items()}, evidence=evidence), remarks
 
 
 def select_labels(counts: pl.DataFrame, wanted: str) -> pl.Series:
@@ -176,30 +188,14 @@ def split_again(dataset: Dataset, data: DataSection, shares: Mapping[SplitName, 
     return {name: part.drop(GROUP, strict=False) for name, part in parts.items()}
 
 
-def _choose_steps(data: DataSection) -> list[Callable[[Parts, DataSection], tuple[Parts, list[str]]]]:
-    steps = {
-        _resplit: data.resplit,
-        _hold_out_groups: data.group_column is not None and not data.resplit,
-        _drop_duplicates: data.duplicates == "drop",
-        _drop_leaks: data.leaks == "drop",
-        _thin_train: data.train_share < 1,
-        _keep_labels: data.keep_labels is not None,
-    }
-    return [step for step, wanted in steps.items() if wanted]
-
-
 def _read(dataset: Dataset, name: SplitName, data: DataSection) -> pl.DataFrame:
     frame = tidy(read_frame(dataset, name))
     if data.group_column is None:
         return frame
     columns = dataset.splits[name].collect_schema().names()
     if data.group_column not in columns:
-        raise DataError(
-            f"there is no column '{data.group_column}'",
-            where=f"split {name} of {', '.join(dataset.files) or 'the dataset'}",
-            expected=near_names(data.group_column, columns),
-            todo="name the column of the groups (patients, authors) with --group-column",
-        )
+        where, todo = f"split {name} of {', '.join(dataset.files) or 'the dataset'}", "name the column of the groups with --group-column"
+        raise missing_column(data.group_column, columns, where=where, todo=todo)
     groups = collect(dataset.splits[name].select(pl.col(data.group_column).cast(pl.String)), name).to_series()
     return frame.with_columns(groups.alias(GROUP))
 
@@ -207,15 +203,12 @@ def _read(dataset: Dataset, name: SplitName, data: DataSection) -> pl.DataFrame:
 def _resplit(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
     pooled = pl.concat(parts.values())
     if data.validation_share + data.test_share >= 1:
-        raise UsageError(
-            f"test {data.test_share} and validation {data.validation_share} leave no document to train on",
-            where="--test-share, --validation-share",
-            expected="shares whose sum is below 1",
-            todo="lower one of them",
-        )
+        what = f"test {data.test_share} and validation {data.validation_share} leave no document to train on"
+        expected = "shares whose sum is below 1"
+        raise UsageError(what, where="--test-share, --validation-share", expected=expected, todo="lower one of them")
     shares: dict[SplitName, float] = {"test": data.test_share, "validation": data.validation_share}
     found = split_documents(pooled, shares, seed=data.subset_seed, method=data.sampling, groups=_groups(pooled))
-    return found, [f"split again ({data.sampling}): {_sizes(found)}"]
+    return found, [f"split again ({data.sampling}): {', '.join(f'{name} {part.height:,}' for name, part in found.items())}"]
 
 
 def _hold_out_groups(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
@@ -247,15 +240,9 @@ def _drop_duplicates(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]
 
 
 def _drop_leaks(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
-    others = [part.select(key=TEXT_KEY) for name, part in parts.items() if name != "train"]
-    if not others or "train" not in parts:
-        return parts, []
-    train = (
-        parts["train"].with_columns(key=TEXT_KEY).join(pl.concat(others).unique(), on="key", how="anti", maintain_order="left").drop("key")
-    )
-    dropped = parts["train"].height - train.height
-    remarks = [f"{dropped:,} training documents have a text of another split and are left out of train"] if dropped else []
-    return {**parts, "train": train}, remarks
+    kept, dropped = drop_leaks(parts)
+    remark = f"{dropped.height:,} training documents have a text of another split and are left out of train"
+    return kept, [remark] if dropped.height else []
 
 
 def _thin_train(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
@@ -270,27 +257,14 @@ def _keep_labels(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
     counts = count_labels(parts["train"])
     wanted = select_labels(counts, str(data.keep_labels))
     has_one = pl.col("labels").list.eval(pl.element().is_in(wanted.implode())).list.any()
+    labels = pl.col("labels").list.eval(pl.element().filter(pl.element().is_in(wanted.implode())))
     restricted = {}
     for name, part in parts.items():
-        labels = pl.col("labels").list.eval(pl.element().filter(pl.element().is_in(wanted.implode())))
         chosen = part if data.keep_unlabelled else part.filter(has_one)
         restricted[name] = chosen.with_columns(labels) if data.label_scope == "targets" else chosen
-    before = {name: part.height for name, part in parts.items()}
-    lost = ", ".join(f"{name} {before[name] - part.height:,}" for name, part in restricted.items())
+    lost = ", ".join(f"{name} {parts[name].height - part.height:,}" for name, part in restricted.items())
     return restricted, [f"{wanted.len():,} of {counts.height:,} labels of train are kept ({data.keep_labels}); documents left out: {lost}"]
-
-
-def _restrict(evidence: pl.LazyFrame | None, parts: Parts) -> pl.LazyFrame | None:
-    """Spans of the documents and labels that are left."""
-    if evidence is None:
-        return None
-    pairs = pl.concat(explode_labels(part).select("doc_id", "label") for part in parts.values())
-    return evidence.with_columns(trim(pl.col("label"))).join(pairs.lazy(), on=["doc_id", "label"], how="semi", maintain_order="left")
 
 
 def _groups(documents: pl.DataFrame) -> pl.Series | None:
     return None if GROUP not in documents.columns else documents[GROUP]
-
-
-def _sizes(parts: Parts) -> str:
-    return ", ".join(f"{name} {part.height:,}" for name, part in parts.items())
