@@ -1,5 +1,8 @@
 # What `plant_cli.kit` offers, by the module it comes from; `kit.py` reads this file.
 from plant_cli.data.blocks import cut_by_size as cut_by_size
+from plant_cli.data.documents import (
+    find_used_labels as find_used_labels,
+)
 from plant_cli.data.documents import fractional_labels as fractional_labels
 from plant_cli.data.files import (
     hash_file as hash_file,
@@ -60,9 +63,6 @@ from plant_cli.data.tables import (
 )
 from plant_cli.data.tables import (
     count_rows as count_rows,
-)
-from plant_cli.data.tables import (
-    find_used_labels as find_used_labels,
 )
 from plant_cli.data.tables import (
     join_columns as join_columns,

@@ -32,6 +32,7 @@ from plant_cli.api.errors import (
     exclusive_options,
     first_line,
     missing_column,
+    missing_package,
     near_names,
     refuse_repeated,
 )

@@ -111,6 +111,16 @@ def missing_column(name: str, columns: Iterable[str], *, where: str, todo: str) 
     return DataError(f"there is no column '{name}'", where=where, expected=near_names(name, columns), todo=todo)
 
 
+def missing_package(name: str, use: str, extra: str, *, where: str, otherwise: str = "") -> ComponentError:
+    """For an optional package that is not installed: `missing_package("rdflib", "which reads SKOS", "skos", where=str(path))`."""
+    return ComponentError(
+        f"the package {name}, {use}, is not installed",
+        where=where,
+        expected=f"the extra `{extra}`{otherwise}",
+        todo=f"pip install 'plant-cli[{extra}]'",
+    )
+
+
 def exclusive_options(first: str, second: str, *, why: str = "", todo: str = "leave one of them out") -> UsageError:
     """The error for two options that exclude each other."""
     return UsageError(f"{first} and {second} exclude each other" + (f": {why}" if why else ""), expected="one of the two", todo=todo)

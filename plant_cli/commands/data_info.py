@@ -8,9 +8,8 @@ from typing import Any
 
 from plant_cli.api import Choice, Column, Dataset, DatasetCard, DatasetSpec, Result, StageContext, Table, UsageError
 from plant_cli.commands.command_options import InfoOptions
-from plant_cli.data.documents import count_documents
+from plant_cli.data.documents import count_documents, find_used_labels
 from plant_cli.data.loading import load_dataset
-from plant_cli.data.vocabularies import find_used
 
 
 def info(context: StageContext, options: InfoOptions) -> Result:
@@ -65,4 +64,4 @@ def _count(context: StageContext, name: str, path: str) -> dict[str, int]:
     dataset: Dataset = load_dataset(context, data, tell=context.reporter.note)
     counts: dict[str, int] = {split: count_documents(dataset, split) for split in dataset.splits}
     named = {} if dataset.labels is None else {"label names": dataset.labels.collect().height}
-    return {**counts, "labels": find_used(dataset).len(), **named}
+    return {**counts, "labels": find_used_labels(dataset).len(), **named}

@@ -148,6 +148,16 @@ def tidy(frame: Table) -> Table:
     return frame.with_columns(trimmed.list.unique(maintain_order=True))
 
 
+def find_used_labels(dataset: Dataset) -> pl.Series:
+    """The labels that documents have, sorted, each once."""
+    written = [frame.select(label=pl.col("labels").explode().cast(pl.String)).unique() for frame in dataset.splits.values()]
+    if not written:
+        return pl.Series("label", [], dtype=pl.String)
+    label = trim(pl.col("label"))
+    labels = pl.concat(written).select(label).filter(pl.col("label") != "").unique()
+    return collect(labels, ", ".join(dataset.files) or "the dataset")["label"].sort()
+
+
 def explode_labels(frame: pl.DataFrame) -> pl.DataFrame:
     """One row for each (document, label): `row: u32` (row number in the frame), `doc_id`, `label`."""
     rows = frame.select("doc_id", label="labels").with_row_index("row")

@@ -34,12 +34,8 @@ def replacing(path: Path) -> Iterator[Path]:
         UsageError: a device or a pipe is there.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
-        raise UsageError(
-            "this is a device or a pipe, which a file would replace",
-            where=str(path),
-            expected="a path for a new file, or a file",
-            todo="choose another path",
-        )
+        what, expected = "this is a device or a pipe, which a file would replace", "a path for a new file, or a file"
+        raise UsageError(what, where=str(path), expected=expected, todo="choose another path")
     with naming_full_disk(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else _mode_of_new(path.parent)
@@ -99,12 +95,8 @@ def require_place(folder: Path) -> None:
     """Refuse a folder, which need not exist, in which no file can be made."""
     standing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())
     if not standing.is_dir() or not os.access(standing, os.W_OK | os.X_OK):
-        raise UsageError(
-            "the output cannot be written",
-            where=str(folder),
-            expected="a folder in which files may be made" + ("" if standing.is_dir() else f"; {standing} is a file"),
-            todo="choose another place for it",
-        )
+        expected = "a folder in which files may be made" + ("" if standing.is_dir() else f"; {standing} is a file")
+        raise UsageError("the output cannot be written", where=str(folder), expected=expected, todo="choose another place for it")
 
 
 def remove_temporaries(folder: Path) -> None:
@@ -199,35 +191,23 @@ def write_json_lines(path: Path, rows: Iterable[Any]) -> None:
 
 
 def read_json(path: Path, what: str) -> Any:
-    """Read a JSON file that `plant` wrote.
-
-    Args:
-        path: the file.
-        what: what it holds, for the message: "the thresholds of the stage finetune".
+    """Read a JSON file that `plant` wrote; the error names `what` it holds, such as "the thresholds of the stage finetune".
 
     Raises:
         ArtefactError: the file is missing, not UTF-8 or not JSON.
     """
+    todo = "run the stage that writes it again"
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise ArtefactError(
-            f"{what} is missing",
-            where=str(path),
-            expected="a file written by an earlier command",
-            todo="run the stage that writes it again",
-        ) from error
+        expected = "a file written by an earlier command"
+        raise ArtefactError(f"{what} is missing", where=str(path), expected=expected, todo=todo) from error
     except json.JSONDecodeError as error:
-        raise ArtefactError(
-            f"{what} is damaged: {error.msg}",
-            where=f"{path}, line {error.lineno}, column {error.colno}",
-            expected="a complete JSON document",
-            todo="run the stage that writes it again with --force",
-        ) from error
+        where, expected = f"{path}, line {error.lineno}, column {error.colno}", "a complete JSON document"
+        raise ArtefactError(f"{what} is damaged: {error.msg}", where=where, expected=expected, todo=f"{todo} with --force") from error
     except (ValueError, RecursionError) as error:  # not UTF-8, numbers of thousands of digits, lists in lists without end
         why = f"byte {error.start} is not UTF-8" if isinstance(error, UnicodeDecodeError) else "it holds what no command writes"
-        todo = "run the stage that writes it again with --force"
-        raise damaged_file(what, why, path, expected="a JSON document in UTF-8", todo=todo) from error
+        raise damaged_file(what, why, path, expected="a JSON document in UTF-8", todo=f"{todo} with --force") from error
 
 
 SIZE_PATTERN = r"^\d{1,9}(\.\d{1,9})?(KB|MB|GB|TB)$"

@@ -20,7 +20,7 @@ from typing import IO, Any, cast
 
 import polars as pl
 
-from plant_cli.api.errors import ComponentError, DataError, UsageError, first_line, near_names
+from plant_cli.api.errors import DataError, UsageError, first_line, missing_package, near_names
 from plant_cli.api.options import DataSection
 from plant_cli.data.files import naming_full_disk, replacing
 
@@ -210,12 +210,8 @@ def _zstandard(where: str) -> Any:
     try:
         import zstandard
     except ImportError as error:
-        raise ComponentError(
-            "the package zstandard, which reads and writes zstd, is not installed",
-            where=where,
-            expected="the extra `zstd`, or a file without such compression",
-            todo="pip install 'plant-cli[zstd]', or unpack the file with `zstd -d`",
-        ) from error
+        instead = ", or a file without such compression (`zstd -d` unpacks it)"
+        raise missing_package("zstandard", "which reads and writes zstd", "zstd", where=where, otherwise=instead) from error
     return zstandard
 
 

@@ -15,10 +15,11 @@ import polars as pl
 
 from plant_cli.api.context import Reporter, SilentReporter
 from plant_cli.api.corpus import Dataset
-from plant_cli.api.errors import ComponentError, DataError, first_line
+from plant_cli.api.errors import DataError, first_line, missing_package
 from plant_cli.api.options import DataSection
+from plant_cli.data.documents import find_used_labels
 from plant_cli.data.lines import decode_text, find_fallback, read_bytes
-from plant_cli.data.tables import collect, find_used_labels, read_list, scan_table, trim
+from plant_cli.data.tables import collect, read_list, scan_table, trim
 from plant_cli.data.text_tables import show_names
 
 System = Literal["ICD-9-CM diagnoses", "ICD-9-CM procedures", "ICD-10-CM", "ICD-10-PCS"]
@@ -48,42 +49,45 @@ SCHEMA = {
     "deprecated": pl.Boolean(),
     "replaced_by": pl.List(pl.String()),
 }
-_IDS = ("label", "uri", "id", "code", "identifier", "notation")
-_TITLES = ("title", "name", "label_text", "long_title", "preflabel", "preferred_label", "heading")
-_DESCRIPTIONS = ("description", "definition", "scope_note", "scopenote", "note")
-_ALTERNATIVES = ("alternatives", "alternative_names", "alternative_titles", "altlabels", "altlabel", "synonyms", "other_names", "aliases")
-_PARENTS = ("parents", "parent", "broader")
+_NAMES = {  # by column of the schema: how tables call it, in small letters with _ for blanks
+    "label": ("label", "uri", "id", "code", "identifier", "notation"),
+    "title": ("title", "name", "label_text", "long_title", "preflabel", "preferred_label", "heading"),
+    "description": ("description", "definition", "scope_note", "scopenote", "note"),
+    "alternatives": (
+        "alternatives", "alternative_names", "alternative_titles", "altlabels", "altlabel", "synonyms", "other_names", "aliases",
+    ),
+    "parents": ("parents", "parent", "broader"),
+    "deprecated": ("deprecated",),
+    "replaced_by": ("replaced_by",),
+}  # fmt: skip
 _LANGUAGE = re.compile(r"(?:label|title|preflabel)_([a-z]{2,3})(?:[-_]\w+)?")
 _TSV_LINE = re.compile(r"<([^<>\t]+)>\t([^\t]+)(?:\t(\S*))?")
 
 
 def read_vocabulary_table(path: Path, text: str, language: str | None, encoding: str | None) -> tuple[pl.DataFrame, list[str]]:
     """A table of labels: Annif's TSV without a heading, else any table whose columns are named in a way that is understood."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    if lines and all(_TSV_LINE.fullmatch(line.rstrip()) for line in lines[:20]):
-        return _read_annif_tsv(lines, path)
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    if lines and all(map(_TSV_LINE.fullmatch, lines[:20])):
+        rows, bad = _match_lines(lines, _TSV_LINE, "<uri>, tab, label")
+        table = pl.DataFrame([row[:2] for row in rows], schema=["label", "title"], orient="row")
+        return tidy_labels(table), [f"Annif's TSV vocabulary of {len(rows):,} labels", *bad]
     table = collect(scan_table(path, encoding=encoding), str(path))
     columns = _by_key(table.columns)
-    label = _choose(columns, _IDS)
-    title, remarks = _find_title(columns, language, path)
-    if label is None or (title is None and _choose(columns, _DESCRIPTIONS) is None):
+    sources = {name: column for name in SCHEMA if (column := _choose(columns, name)) is not None}
+    languages = {match[1]: name for key, name in columns.items() if (match := _LANGUAGE.fullmatch(key))}
+    if languages:
+        chosen = language or ("en" if "en" in languages else next(iter(languages)))
+        if chosen not in languages:
+            raise _no_language(chosen, f"{path}, columns {show_names(columns.values())}", languages)
+        sources["title"] = languages[chosen]
+    if "label" not in sources or not {"title", "description"} & sources.keys():
         raise DataError(
             "the vocabulary has no column for the labels, or none for their titles",
             where=f"{path}, columns {show_names(table.columns)}",
-            expected=f"one of {', '.join(_IDS)}, and title or label_en; perhaps {', '.join(list(SCHEMA)[2:])}",
+            expected=f"one of {', '.join(_NAMES['label'])}, and title or label_en; perhaps {', '.join(list(SCHEMA)[2:])}",
             todo="rename the columns",
         )
-    found = {
-        "label": label,
-        "title": title,
-        "description": _choose(columns, _DESCRIPTIONS),
-        "alternatives": _choose(columns, _ALTERNATIVES),
-        "parents": _choose(columns, _PARENTS),
-        "deprecated": columns.get("deprecated"),
-        "replaced_by": columns.get("replaced_by"),
-    }
-    single = (found[name] for name in SCHEMA if name not in LISTS)
-    nested = next((name for name in single if name is not None and table.schema[name].is_nested()), None)
+    nested = next((column for name, column in sources.items() if name not in LISTS and table.schema[column].is_nested()), None)
     if nested is not None:
         raise DataError(
             f"the column '{nested}' of the vocabulary holds lists or objects",
@@ -91,18 +95,30 @@ def read_vocabulary_table(path: Path, text: str, language: str | None, encoding:
             expected="one text in each cell; only other names, parents and successors are lists",
             todo="write one label on each row, with one title",
         )
-    wanted = [pl.col(source).alias(name) for name, source in found.items() if source is not None]
-    return tidy_labels(table.select(wanted)), [f"a table of {table.height:,} labels; titles from the column {title}", *remarks]
+    wanted = [pl.col(column).alias(name) for name, column in sources.items()]
+    return tidy_labels(table.select(wanted)), [f"a table of {table.height:,} labels; titles from the column {sources.get('title')}"]
 
 
-def is_heading(names: Sequence[str]) -> bool:
-    """Whether some cells are the names of columns of a vocabulary: one of labels, and one of titles."""
-    columns = _by_key(names)
-    return _choose(columns, _IDS) is not None and any(key in _TITLES or _LANGUAGE.fullmatch(key) for key in columns)
+def _no_language(language: str, where: str, known: Iterable[str]) -> DataError:
+    what, todo = f"the vocabulary has no titles in '{language}'", "name another with --vocabulary-language"
+    return DataError(what, where=where, expected=f"one of {', '.join(known)}", todo=todo)
+
+
+def _match_lines(lines: Sequence[str], pattern: re.Pattern[str], form: str) -> tuple[list[tuple[str, ...]], list[str]]:
+    """The groups of each line that fits a pattern; and a remark on the others."""
+    matches = [pattern.fullmatch(line) for line in lines]
+    bad = [str(number) for number, match in enumerate(matches, start=1) if match is None]
+    remarks = [f"{len(bad):,} lines are not {form}, and are left out: {', '.join(bad[:10])}"] if bad else []
+    return [match.groups() for match in matches if match is not None], remarks
 
 
 def _by_key(names: Sequence[str]) -> dict[str, str]:
     return {name.strip().lower().replace(" ", "_"): name for name in names}
+
+
+def _choose(columns: dict[str, str], name: str) -> str | None:
+    """The column of a table that holds what the schema calls so."""
+    return next((columns[key] for key in _NAMES[name] if key in columns), None)
 
 
 def tidy_labels(table: pl.DataFrame) -> pl.DataFrame:
@@ -134,40 +150,6 @@ def _split(cell: object) -> list[str]:
         parts = list(re.split(r"[|;]", str(cell)))
     names = (str(part).strip() for part in parts if part is not None)
     return list(dict.fromkeys(name for name in names if name))
-
-
-def _choose(columns: dict[str, str], names: tuple[str, ...]) -> str | None:
-    return next((columns[name] for name in names if name in columns), None)
-
-
-def _find_title(columns: dict[str, str], language: str | None, path: Path) -> tuple[str | None, list[str]]:
-    """The column of titles: of the wanted language where columns are for languages, else the one that is named so."""
-    languages = {found[1]: name for key, name in columns.items() if (found := _LANGUAGE.fullmatch(key))}
-    if languages:
-        chosen = language or ("en" if "en" in languages else next(iter(languages)))
-        if chosen not in languages:
-            raise DataError(
-                f"the vocabulary has no titles in '{chosen}'",
-                where=f"{path}, columns {show_names(columns.values())}",
-                expected=f"one of {', '.join(languages)}",
-                todo="name another with --vocabulary-language",
-            )
-        return languages[chosen], []
-    return _choose(columns, _TITLES), []
-
-
-def _read_annif_tsv(lines: list[str], path: Path) -> tuple[pl.DataFrame, list[str]]:
-    rows, bad = [], []
-    for number, line in enumerate(lines, start=1):
-        found = _TSV_LINE.fullmatch(line.rstrip())
-        if found is None:
-            bad.append(number)
-            continue
-        rows.append((found[1], found[2]))
-    remarks = [f"Annif's TSV vocabulary of {len(rows):,} labels"]
-    if bad:
-        remarks.append(f"{len(bad):,} lines are not <uri>, tab, label, and are left out: {', '.join(map(str, bad[:10]))}")
-    return tidy_labels(pl.DataFrame(rows, schema=["label", "title"], orient="row")), remarks
 
 
 COLUMNS = ("label", "title", "description", "alternatives", "parents", "deprecated")
@@ -216,13 +198,10 @@ def warn_untitled(labels: pl.DataFrame, titles: pl.DataFrame, reporter: Reporter
     if titled >= _ENOUGH * len(labels) or titles["title"].is_null().all():
         return
     foreign = titles.filter(pl.col("title").is_not_null()).join(labels, on="label", how="anti")["label"]
-    examples = f"corpus '{missing[0]}'" + (f", table '{_nearest(missing[0], foreign)}'" if len(foreign) else "")
+    near = get_close_matches(missing[0], foreign.head(_LOOKED_AT), n=1) or foreign.head(1).to_list()
+    examples = f"corpus '{missing[0]}'" + "".join(f", table '{label}'" for label in near)
     found = f"only {titled:,} of the {len(labels):,} labels of train have a title" if titled else "no label of train has a title"
     reporter.warn(f"{found} in the table of titles ({examples}): are labels written alike in both? (--titles names another table)")
-
-
-def _nearest(label: str, others: pl.Series) -> str:
-    return next(iter(get_close_matches(label, others.head(_LOOKED_AT), n=1)), str(others[0]))
 
 
 _ORDER = re.compile(r"(\d{5}) ([0-9A-Z]{3,7}) +([01]) (.{60}) (\S.*)")
@@ -241,12 +220,13 @@ def read_icd_titles(text: str) -> tuple[pl.DataFrame, list[str]] | None:
     Parents are the longest codes of the file that a code begins with; an order file has the categories, too.
     """
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    if lines and is_heading(lines[0].split("\t")):
+    heading = _by_key(lines[0].split("\t") if lines else ())
+    if _choose(heading, "label") and (_choose(heading, "title") or any(map(_LANGUAGE.fullmatch, heading))):
         return None  # the header of a table, whose ids may look like codes
+    sample = lines[:_SAMPLE]
     for pattern, kind in ((_ORDER, "order file"), (_LIST, "list")):
-        sample = lines[:_SAMPLE]
         if len(sample) > 1 and sum(bool(pattern.fullmatch(line)) for line in sample) >= _MOST * len(sample):
-            return _read(lines, pattern, kind)
+            return _read_codes(lines, pattern, kind)
     return None
 
 
@@ -261,29 +241,22 @@ def find_system(codes: Sequence[str]) -> System | None:
     return "ICD-10-PCS" if all(_ICD10_PCS.fullmatch(code) for code in codes) and any(len(code) == 7 for code in codes) else None
 
 
-def _read(lines: list[str], pattern: re.Pattern[str], kind: str) -> tuple[pl.DataFrame, list[str]] | None:
-    found = [(number, pattern.fullmatch(line)) for number, line in enumerate(lines, start=1)]
-    rows = [match.groups() for _, match in found if match is not None]
-    bad = [number for number, match in found if match is None]
+def _read_codes(lines: list[str], pattern: re.Pattern[str], kind: str) -> tuple[pl.DataFrame, list[str]] | None:
+    rows, bad = _match_lines(lines, pattern, "a code and a title")
     codes = [row[1] if pattern is _ORDER else row[0] for row in rows]
     system = find_system(codes)
     if system is None:
         return None
     known = set(codes)
     parents = [next((code[:end] for end in range(len(code) - 1, 1, -1) if code[:end] in known), None) for code in codes]
-    table = pl.DataFrame(
-        {
-            "label": [add_dot(code, system) for code in codes],
-            "title": [row[-1].strip() for row in rows],
-            "alternatives": [[short] if pattern is _ORDER and (short := row[3].strip()) != row[-1].strip() else [] for row in rows],
-            "parents": [[] if parent is None else [add_dot(parent, system)] for parent in parents],
-        },
-        schema={"label": pl.String, "title": pl.String, "alternatives": pl.List(pl.String), "parents": pl.List(pl.String)},
-    )
-    remarks = [f"{len(rows):,} titles of {system} ({kind})"]
-    if bad:
-        remarks.append(f"{len(bad):,} lines are no code and title, and are left out: {', '.join(map(str, bad[:10]))}")
-    return tidy_labels(table), remarks
+    columns = {
+        "label": [add_dot(code, system) for code in codes],
+        "title": [row[-1].strip() for row in rows],
+        "alternatives": [[short] if pattern is _ORDER and (short := row[3].strip()) != row[-1].strip() else [] for row in rows],
+        "parents": [[] if parent is None else [add_dot(parent, system)] for parent in parents],
+    }
+    table = pl.DataFrame(columns, schema={name: SCHEMA[name] for name in columns})
+    return tidy_labels(table), [f"{len(rows):,} titles of {system} ({kind})", *bad]
 
 
 _TURTLE = re.compile(r"\s*(?:#[^\n]*\n\s*)*(?:@prefix|@base|prefix\s|base\s)", re.IGNORECASE)
@@ -305,51 +278,33 @@ def find_rdf_syntax(text: str) -> str | None:
 
 
 def read_skos(text: str, syntax: str, language: str | None, path: Path) -> tuple[pl.DataFrame, list[str]]:
-    """The concepts of a SKOS vocabulary; a label is the concept's URI.
-
-    Returns:
-        A table in the schema of vocabularies, sorted by URI, and remarks.
-    """
+    """The concepts of a SKOS vocabulary as a table of the schema `SCHEMA`, sorted by label, which is the URI; and remarks."""
     rdflib, graph = _parse(text, syntax, path)
     skos, terms = rdflib.SKOS, rdflib.DCTERMS
     concepts = sorted({str(node) for node in graph.subjects(skos.prefLabel, None) if isinstance(node, rdflib.URIRef)})
     spoken = Counter(title.language or "" for title in _literals(graph.objects(None, skos.prefLabel)))
     chosen = language or ("en" if _is_spoken("en", spoken) else max(spoken, key=lambda code: spoken[code], default=""))
     if language is not None and not _is_spoken(language, spoken):
-        raise DataError(
-            f"the vocabulary has no titles in '{language}'",
-            where=str(path),
-            expected=f"one of {', '.join(code or 'no language' for code, _ in spoken.most_common())}",
-            todo="name another with --vocabulary-language",
-        )
+        raise _no_language(language, str(path), (code or "no language" for code, _ in spoken.most_common()))
     rows = []
-    for uri in concepts:
-        node = rdflib.URIRef(uri)
-        titles, others = (list(graph.objects(node, kind)) for kind in (skos.prefLabel, skos.altLabel))
-        hidden = list(graph.objects(node, skos.hiddenLabel))
+    for node in map(rdflib.URIRef, concepts):
+        titles, names = (list(graph.objects(node, kind)) for kind in (skos.prefLabel, skos.altLabel))
+        names += graph.objects(node, skos.hiddenLabel)
         notes = [*graph.objects(node, skos.definition), *graph.objects(node, skos.scopeNote)]
-        rows.append(
-            {
-                "label": uri,
-                "title": next(iter(_speaking(titles, chosen)), None),
-                "description": " ".join(_speaking(notes, chosen)) or None,
-                "alternatives": _speaking([*others, *hidden], chosen),
-                "parents": sorted(str(parent) for parent in graph.objects(node, skos.broader)),
-                "deprecated": str(graph.value(node, rdflib.OWL.deprecated) or "").lower() in ("true", "1"),
-                "replaced_by": sorted(str(successor) for successor in graph.objects(node, terms.isReplacedBy)),
-            }
+        row = (
+            str(node),
+            next(iter(_speaking(titles, chosen)), None),
+            " ".join(_speaking(notes, chosen)) or None,
+            _speaking(names, chosen),
+            sorted(str(parent) for parent in graph.objects(node, skos.broader)),
+            str(graph.value(node, rdflib.OWL.deprecated) or "").lower() in ("true", "1"),
+            sorted(str(successor) for successor in graph.objects(node, terms.isReplacedBy)),
         )
-    kinds = {name: pl.List(pl.String) for name in ("alternatives", "parents", "replaced_by")}
-    table = tidy_labels(pl.DataFrame(rows, schema={"label": pl.String} if not rows else None, schema_overrides=kinds if rows else None))
-    return table, _remarks(rows, chosen)
-
-
-def _remarks(rows: list[dict[str, Any]], chosen: str) -> list[str]:
-    untitled = sum(row["title"] is None for row in rows)
+        rows.append(row)
     remarks = [f"SKOS, {len(rows):,} concepts; titles in {chosen or 'no named language'}"]
-    if untitled:
+    if untitled := sum(row[1] is None for row in rows):
         remarks.append(f"{untitled:,} concepts have no title in '{chosen}' (--vocabulary-language names another language)")
-    return remarks
+    return tidy_labels(pl.DataFrame(rows, schema=SCHEMA, orient="row")), remarks
 
 
 def _speaking(values: Iterable[Any], language: str) -> list[str]:
@@ -373,41 +328,24 @@ def _parse(text: str, syntax: str, path: Path) -> tuple[Any, Any]:
     try:
         import rdflib
     except ImportError as error:
-        raise ComponentError(
-            "the package rdflib, which reads SKOS, is not installed",
-            where=str(path),
-            expected="the extra `skos`",
-            todo="pip install 'plant-cli[skos]'",
-        ) from error
+        raise missing_package("rdflib", "which reads SKOS", "skos", where=str(path)) from error
     logging.getLogger("rdflib").addHandler(logging.NullHandler())  # its warnings quote the file, unseen by what guards the terminal
-    try:
-        if syntax == "json-ld":
-            _refuse_fetching(text, path)
-        return rdflib, rdflib.Graph().parse(data=text, format=syntax)
-    except DataError:
-        raise
-    except Exception as error:
-        raise DataError(
-            f"the vocabulary cannot be parsed: {first_line(error)}",
-            where=f"{path}, as {syntax}",
-            expected="SKOS in Turtle, RDF/XML, N-Triples or JSON-LD",
-            todo="mend the file",
-        ) from error
-
-
-def _refuse_fetching(text: str, path: Path) -> None:
-    """Refuse JSON-LD that takes a context from an address, at any depth: a text under `@context`, or an `@import`."""
+    fetched: list[bool] = []
 
     def look(pairs: list[tuple[str, Any]]) -> None:
-        if any(key == "@import" or (key == "@context" and _holds_text(value)) for key, value in pairs):
-            raise DataError(
-                "the JSON-LD takes its @context from an address, and nothing is fetched from a network",
-                where=str(path),
-                expected="the context within the file",
-                todo="write the context into the file, or convert it to Turtle",
-            )
+        """Note that an object takes a context from an address, at any depth: a text under `@context`, or an `@import`."""
+        fetched.extend(True for key, value in pairs if key == "@import" or (key == "@context" and _holds_text(value)))
 
-    json.loads(text, object_pairs_hook=look)  # called for every object, with all its keys
+    try:
+        if syntax == "json-ld":
+            json.loads(text, object_pairs_hook=look)  # called for every object, with all its keys
+        if not fetched:
+            return rdflib, rdflib.Graph().parse(data=text, format=syntax)
+        what, cause = "the JSON-LD takes its @context from an address, and nothing is fetched from a network", None
+    except Exception as error:
+        what, cause = f"the vocabulary cannot be parsed: {first_line(error)}", error
+    where, expected = f"{path}, as {syntax}", "SKOS in Turtle, RDF/XML, N-Triples or JSON-LD, with its context in the file"
+    raise DataError(what, where=where, expected=expected, todo="mend the file, or convert it to Turtle") from cause
 
 
 def _holds_text(context: object) -> bool:
@@ -420,11 +358,7 @@ _EXPECTED = "a table (TSV, CSV, Parquet, JSON lines), SKOS (Turtle, RDF/XML, JSO
 
 
 def read_vocabulary(path: Path, language: str | None = None, encoding: str | None = None) -> tuple[pl.DataFrame, list[str]]:
-    """Read a vocabulary, whatever its format.
-
-    Returns:
-        A table of the schema `vocabulary_tables.SCHEMA`, each label once, and remarks: what was recognised, what is odd.
-    """
+    """Read a vocabulary, whatever its format: a table of the schema `SCHEMA`, each label once, and remarks on what was recognised."""
     content = read_bytes(path, _EXPECTED)
     encoding = find_fallback(content, encoding)
     text = "" if content.startswith(_PARQUET) else decode_text(content, encoding, "the vocabulary", str(path))
@@ -448,7 +382,7 @@ def apply_vocabulary(dataset: Dataset, data: DataSection) -> tuple[pl.LazyFrame,
     the spelling of the documents.
     """
     table, remarks = read_vocabulary(Path(str(data.vocabulary)), data.vocabulary_language, data.encoding)
-    used = find_used(dataset)
+    used = find_used_labels(dataset)
     aligned = align(table, used)
     if aligned.height:
         remarks.append(
@@ -469,11 +403,6 @@ def apply_vocabulary(dataset: Dataset, data: DataSection) -> tuple[pl.LazyFrame,
     said = SilentReporter()
     own = read_titles(dataset, said)
     return _complete(table, own).lazy(), [*remarks, *said.notes]
-
-
-def find_used(dataset: Dataset) -> pl.Series:
-    """The labels that documents have, sorted."""
-    return find_used_labels(dataset.splits.values(), ", ".join(dataset.files) or "the dataset")
 
 
 def align(table: pl.DataFrame, used: Sequence[str] | pl.Series) -> pl.DataFrame:

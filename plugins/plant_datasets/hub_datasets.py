@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from plant_cli.api import SPLITS, ComponentError, DataError, DataSection, Dataset, SplitName, first_line, near_names
+from plant_cli.api import SPLITS, DataError, DataSection, Dataset, SplitName, first_line, missing_column, missing_package
 from plant_cli.kit import join_columns, text_columns
 from plant_datasets import HubOptions
 from plant_datasets.corpus_reader import ALIASES, CorpusReader, split_by_hash
@@ -49,12 +49,7 @@ def _open(path: Path, options: HubOptions) -> Any:
     try:
         import datasets
     except ImportError as error:
-        raise ComponentError(
-            "the package datasets, which reads this format, is not installed",
-            where=str(path),
-            expected="the extra `datasets`",
-            todo="pip install 'plant-cli[datasets]'",
-        ) from error
+        raise missing_package("datasets", "which reads this format", "datasets", where=str(path)) from error
     datasets.disable_progress_bars()
     try:
         if path.is_dir():
@@ -89,9 +84,7 @@ def _map_columns(table: Any, data: DataSection, where: str, prefix: str) -> pl.D
     texts = text_columns(data.text_column, list(features))
     for name in (*texts, data.labels_column):
         if name not in features:
-            expected = near_names(name, features)
-            todo = "name the right one with --text-column or --labels-column"
-            raise DataError(f"there is no column '{name}'", where=where, expected=expected, todo=todo)
+            raise missing_column(name, features, where=where, todo="name the right one with --text-column or --labels-column")
     ids = data.id_column or ("doc_id" if "doc_id" in features else None)
     try:
         frame = pl.DataFrame(table.select_columns([*texts, data.labels_column, *([ids] if ids else [])]).to_dict())

@@ -58,7 +58,7 @@ def _refuse_options(name: str, options: Options) -> None:
 def count(dataset: Dataset) -> dict[str, int]:
     """Documents of each split, `labels` that documents have, and `label names` in the table of labels."""
     counts: dict[str, int] = {name: int(frame.select(pl.len()).collect().item()) for name, frame in dataset.splits.items()}
-    counts["labels"] = find_used_labels(dataset.splits.values(), ", ".join(dataset.files) or "the dataset").len()
+    counts["labels"] = find_used_labels(dataset).len()
     if dataset.labels is not None:
         counts["label names"] = int(dataset.labels.select(pl.len()).collect().item())
     return counts

@@ -12,13 +12,13 @@ from plant_datasets.table_corpora import load as load_files
 
 from plant_cli.api import ArtefactError, DataError, DataSection, Dataset, SilentReporter
 from plant_cli.api.corpus import SplitName
-from plant_cli.data.documents import digest, read_digests, read_frame, tidy
+from plant_cli.data.documents import digest, find_used_labels, read_digests, read_frame, tidy
 from plant_cli.data.files import write_json
 from plant_cli.data.labels import LabelTable, count_labels, describe, encode_gold, find_further_parents, group_parents, tabulate_gold
 from plant_cli.data.prepare import prepare
 from plant_cli.data.repair import write_corpus
 from plant_cli.data.store import open_corpus
-from plant_cli.data.tables import find_used_labels, trim
+from plant_cli.data.tables import trim
 from plant_cli.evaluation.gold import find_hierarchy, read_gold, read_hierarchy
 
 FRAME = pl.DataFrame({"doc_id": ["1", "2", "3", "4"], "text": ["x"] * 4, "labels": [["b", "a"], [], ["zebra", "b"], ["a"]]})
@@ -61,16 +61,17 @@ def test_blanks_around_a_label_do_not_count() -> None:
 def test_used_labels_are_those_that_a_run_keeps() -> None:
     first = pl.LazyFrame({"doc_id": ["1", "2", "3"], "text": ["", "", ""], "labels": [["b ", "b"], ["", " ", None], None]})
     second = first.with_columns(labels=pl.lit([" a", "b"]))
-    found = find_used_labels([first, second], "here").to_list()
+    found = find_used_labels(Dataset(splits={"train": first, "test": second})).to_list()
     kept = [tidy(read_frame(Dataset(splits={"train": frame}), "train"))["labels"].explode() for frame in (first, second)]
     assert found == ["a", "b"] == pl.concat(kept).drop_nulls().unique().sort().to_list()
 
 
 def test_no_split_has_no_labels_and_a_damaged_one_is_told() -> None:
-    assert find_used_labels([], "here").len() == 0
-    assert find_used_labels([pl.LazyFrame({"labels": [7, 8]}).select(labels=pl.concat_list("labels"))], "here").to_list() == ["7", "8"]
+    assert find_used_labels(Dataset(splits={})).len() == 0
+    numbers = pl.LazyFrame({"labels": [7, 8]}).select(labels=pl.concat_list("labels"))
+    assert find_used_labels(Dataset(splits={"train": numbers})).to_list() == ["7", "8"]
     with pytest.raises(DataError) as caught:
-        find_used_labels([pl.LazyFrame({"text": ["a"]})], "here")
+        find_used_labels(Dataset(splits={"train": pl.LazyFrame({"text": ["a"]})}, files=["here"]))
     assert caught.value.where == "here"
 
 

@@ -14,6 +14,7 @@ import pytest
 import rdflib
 
 from plant_cli.api import DataError, DataSection, Dataset, SilentReporter
+from plant_cli.data.documents import find_used_labels
 from plant_cli.data.loading import load_dataset
 from plant_cli.data.prepare import prepare
 from plant_cli.data.store import open_corpus
@@ -26,7 +27,6 @@ from plant_cli.data.vocabularies import (
     apply_vocabulary,
     find_rdf_syntax,
     find_system,
-    find_used,
     read_icd_titles,
     read_skos,
     read_vocabulary,
@@ -167,9 +167,9 @@ def test_what_is_no_vocabulary(tmp_path: Path, content: bytes, what: str) -> Non
 
 
 def test_used_labels_are_those_that_tidying_keeps() -> None:
-    assert find_used(dataset()).to_list() == ["E11", "I10", "Z9"]
+    assert find_used_labels(dataset()).to_list() == ["E11", "I10", "Z9"]
     train = dataset().splits["train"].with_columns(labels=pl.lit([" E11 ", "", " "]))
-    assert find_used(Dataset(splits={"train": train})).to_list() == ["E11"]
+    assert find_used_labels(Dataset(splits={"train": train})).to_list() == ["E11"]
 
 
 def read(tmp_path: Path, text: str, language: str | None = None) -> tuple[pl.DataFrame, list[str]]:
@@ -280,7 +280,7 @@ def test_lists_of_four_classifications(text: str, labels: list[str], system: str
 
 def test_lines_that_fit_no_layout_are_counted() -> None:
     _, remarks = read_icd_titles("A000    Cholera\n" * 100 + "* end\n")  # type: ignore[misc]
-    assert remarks[1] == "1 lines are no code and title, and are left out: 101"
+    assert remarks[1] == "1 lines are not a code and a title, and are left out: 101"
 
 
 @pytest.mark.parametrize("text", ["", "label,title\nA,b\n", "A000\n", "some prose\nand more\n", "HELLO world\nTHE end\n"])
