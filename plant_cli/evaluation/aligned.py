@@ -259,7 +259,7 @@ def _judge_unknown(pairs: pl.DataFrame, gold: Gold, path: Path, reporter: Report
             f"none of the {len(pairs):,} predicted labels is known to the corpus: {shown}",
             where=str(path),
             expected=f"labels as the corpus writes them; {near}",
-            todo="write the labels (not their titles or numbers) as they stand in the corpus, or name the corpus that was predicted",
+            todo="write the labels (not their titles or numbers) as the corpus writes them, or name the corpus that was predicted",
         )
     if reporter is not None:
         many = f"{len(unknown):,} of {len(pairs):,} predicted labels are unknown to the corpus: each keeps its rank and counts as wrong"

@@ -111,7 +111,7 @@ FORM = "columns `label` and `parent`, a row for each pair; or `label` and `paren
 
 
 def read_hierarchy(path: Path, labels: Sequence[str]) -> Hierarchy:
-    """What stands above each label.
+    """What is above each label.
 
     Args:
         path: a table with the columns `label` and `parent` (or `parents`, a list; in CSV and TSV separated by blanks). A label with
@@ -119,7 +119,7 @@ def read_hierarchy(path: Path, labels: Sequence[str]) -> Hierarchy:
         labels: the columns of gold [L + U]; labels that the table does not have stand at the top.
 
     Raises:
-        DataError: not such a table; no label of the corpus in it; a label that stands above itself.
+        DataError: not such a table; no label of the corpus in it; a label that is above itself.
     """
     parents = _read_parents(path)
     if not any(label in parents for label in labels):
@@ -128,13 +128,13 @@ def read_hierarchy(path: Path, labels: Sequence[str]) -> Hierarchy:
             f"no label of the corpus has a parent in the table; it begins with '{example}'",
             where=str(path),
             expected=f"labels as the corpus writes them, such as '{labels[0]}'" if labels else "labels of the corpus",
-            todo="write the labels (not their titles) as they stand in the corpus",
+            todo="write the labels (not their titles) as the corpus writes them",
         )
     return build_hierarchy(parents, labels, str(path))
 
 
 def find_hierarchy(table: str | None, known: LabelIndex, labels: Sequence[str], reporter: Reporter) -> Hierarchy | None:
-    """What stands above each label: as a table says, else as the vocabulary of the corpus; None where nobody says.
+    """What is above each label: as a table says, else as the vocabulary of the corpus; None where nobody says.
 
     Args:
         table: see `read_hierarchy`; None: no table.
@@ -161,7 +161,7 @@ def build_hierarchy(parents: Mapping[str, Sequence[str]], labels: Sequence[str],
     A depth is 1 without parents, else one more than the least of the parents' depths. `where` says whose parents these are, for messages.
 
     Raises:
-        DataError: a label that stands above itself.
+        DataError: a label that is above itself.
     """
     above = {label: _climb(label, parents) for label in labels}
     nodes = sorted({node for line in above.values() for node in line})
@@ -170,7 +170,7 @@ def build_hierarchy(parents: Mapping[str, Sequence[str]], labels: Sequence[str],
     except CycleError as error:
         circle = error.args[1]
         raise DataError(
-            f"the label '{circle[0]}' stands above itself",
+            f"the label '{circle[0]}' is above itself",
             where=f"{where}: {', '.join(circle[:6])}",
             expected="parents that lead upwards and end",
             todo="remove one of these pairs from the table",

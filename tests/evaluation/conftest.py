@@ -1,6 +1,6 @@
 """A corpus of five documents, a run with played systems, and random predictions beside gold."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,8 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import MetricInput, Split
 from plant_cli.data.files import hash_strings
+from plant_cli.evaluation.aligned import build_input, read_predictions
+from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.gold import read_gold
 from plant_cli.scoring.decisions import write_thresholds
 
@@ -108,6 +110,18 @@ def save(tmp_path):
 
 
 @pytest.fixture
+def align(save, gold):
+    """Predictions {doc_id: {label: score}} aligned to gold."""
+    return lambda predictions, gold=gold, reporter=None: read_predictions(save(predictions), gold, reporter)
+
+
+@pytest.fixture
+def lay(align, gold):
+    """The same as metrics read them."""
+    return lambda given, threshold=0.5, convention="plant": build_input(align(given), gold, threshold, CONVENTIONS[convention])
+
+
+@pytest.fixture
 def good():
     return {doc_id: dict(labels) for doc_id, labels in GOOD.items()}
 
@@ -128,13 +142,13 @@ def make_random():
 
     def make(seed, documents=15, labels=10, k=6):
         rng = np.random.default_rng(seed)
-        data = MetricInput(
+        return MetricInput(
             top=np.argsort(rng.random((documents, labels)), axis=1)[:, :k],
             scores=-np.sort(-rng.random((documents, k)), axis=1),
             gold=csr_array((rng.random((documents, labels)) < 0.3).astype(np.int64)),
             train_counts=rng.integers(0, 12, labels),
             train_documents=60,
+            threshold=0.4,
         )
-        return replace(data, threshold=0.4)
 
     return make

@@ -2,21 +2,12 @@
 
 import pytest
 
-from plant_cli.evaluation.aligned import build_input, read_predictions
-from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.label_changes import find_changes
 
 
 @pytest.fixture
-def compare(gold, save):
-    def run(a, b, **options):
-        inputs = [
-            build_input(read_predictions(save(given, f"{name}.parquet"), gold), gold, 0.5, CONVENTIONS["xmlrepo"])
-            for name, given in (("a", a), ("b", b))
-        ]
-        return find_changes(*inputs, gold, **options)
-
-    return run
+def compare(gold, lay):
+    return lambda a, b, **options: find_changes(*(lay(given, convention="xmlrepo") for given in (a, b)), gold, **options)
 
 
 def test_documents_by_harm(compare, good, bad):
