@@ -255,7 +255,7 @@ def record_pages() -> Iterator[str]:
     """The keys of the JSON records in a run folder."""
     for file, model in (("run.json", RunHeader), ("stage.json", StageRecord)):
         yield from (f"### `{file}`", "")
-        meanings = {key.strip(): text for keys, text in argument_meanings(model.__doc__).items() for key in keys.split(",")}
+        meanings = field_meanings(model)
         yield from table(("key", "meaning"), [(code(name), meanings[name]) for name in model.model_fields])
 
 
@@ -367,15 +367,19 @@ def argument_meanings(docstring: str | None) -> dict[str, str]:
 
 
 def field_meanings(owner: type) -> dict[str, str]:
-    """What the string below each field of a class says, or the part `Args:` of its docstring."""
-    classes = [base for base in reversed(owner.__mro__) if base.__module__.startswith("plant_cli.")]
-    below = {
-        ast.unparse(field.target): str(text.value.value)
-        for base in classes
-        for field, text in pairwise(ast.parse(inspect.getsource(base)).body[0].body)  # type: ignore[attr-defined]
-        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
-    }
-    return argument_meanings(owner.__doc__) | below
+    """What the string below each field of a class says, the comment beside or above it, or the part `Args:` of its docstring."""
+    source = inspect.getsource(owner)
+    lines = source.splitlines()
+    body = ast.parse(source).body[0].body  # type: ignore[attr-defined]
+    found = argument_meanings(owner.__doc__)
+    for field, after in pairwise([*body, None]):
+        if isinstance(field, ast.AnnAssign):
+            _, _, beside = lines[field.end_lineno - 1].partition("  # ")  # type: ignore[operator]
+            above = lines[field.lineno - 2].strip().removeprefix("# ") if lines[field.lineno - 2].strip().startswith("# ") else ""
+            below = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
+            if text := str(below or beside or above):
+                found[ast.unparse(field.target)] = text
+    return found
 
 
 def default_of(field: dataclasses.Field[Any]) -> str:
