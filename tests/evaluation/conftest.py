@@ -27,6 +27,9 @@ class Labels:
     def hash(self):
         return hash_strings(self.ids)
 
+    def __len__(self):
+        return len(self.ids)
+
 
 def make_split(name, rows, ids=("a", "b", "c", "d"), outside=("x", "y")):
     def matrix(columns):
