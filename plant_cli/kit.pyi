@@ -3,7 +3,6 @@ from plant_cli.data.blocks import cut_by_size as cut_by_size
 from plant_cli.data.documents import (
     find_used_labels as find_used_labels,
 )
-from plant_cli.data.documents import fractional_labels as fractional_labels
 from plant_cli.data.files import (
     hash_file as hash_file,
 )
@@ -22,6 +21,10 @@ from plant_cli.data.files import (
 from plant_cli.data.files import (
     write_json_lines as write_json_lines,
 )
+from plant_cli.data.label_cells import SEPARATORS as SEPARATORS
+from plant_cli.data.label_cells import describe_guess as describe_guess
+from plant_cli.data.label_cells import find_separator as find_separator
+from plant_cli.data.label_cells import parse_labels as parse_labels
 from plant_cli.data.lines import (
     FORMATS as FORMATS,
 )
@@ -72,9 +75,6 @@ from plant_cli.data.tables import (
 )
 from plant_cli.data.tables import (
     peek_columns as peek_columns,
-)
-from plant_cli.data.tables import (
-    read_list as read_list,
 )
 from plant_cli.data.tables import (
     scan_table as scan_table,

@@ -18,8 +18,9 @@ from plant_cli.api.corpus import Dataset
 from plant_cli.api.errors import DataError, first_line, missing_package
 from plant_cli.api.options import DataSection
 from plant_cli.data.documents import find_used_labels
+from plant_cli.data.label_cells import split_names
 from plant_cli.data.lines import decode_text, find_fallback, read_bytes
-from plant_cli.data.tables import collect, read_list, scan_table, trim
+from plant_cli.data.tables import collect, scan_table, trim
 from plant_cli.data.text_tables import show_names
 
 System = Literal["ICD-9-CM diagnoses", "ICD-9-CM procedures", "ICD-10-CM", "ICD-10-PCS"]
@@ -129,27 +130,13 @@ def tidy_labels(table: pl.DataFrame) -> pl.DataFrame:
         if given is None:
             columns.append(pl.lit([] if name in LISTS else False if name == "deprecated" else None, dtype=dtype).alias(name))
         elif name in LISTS:
-            columns.append(pl.lit(pl.Series(name, [_split(cell) for cell in given.to_list()], dtype=dtype)).alias(name))
+            columns.append(pl.lit(pl.Series(name, [split_names(cell) for cell in given.to_list()], dtype=dtype)).alias(name))
         elif name == "deprecated":
             columns.append(pl.col(name).cast(pl.String).str.to_lowercase().is_in(["true", "1", "yes"]).fill_null(False))
         else:
             columns.append(pl.col(name).cast(pl.String).str.strip_chars().replace("", None))
     named = table.with_columns(pl.col("label").cast(pl.String).str.replace(r"^<(.*)>$", "$1")).select(columns)
     return named.filter(pl.col("label").is_not_null())
-
-
-def _split(cell: object) -> list[str]:
-    if cell is None:
-        return []
-    if isinstance(cell, list):
-        parts: list[object] = cell
-    elif str(cell).lstrip().startswith("["):
-        listed = read_list(str(cell))
-        parts = [cell] if listed is None else listed
-    else:
-        parts = list(re.split(r"[|;]", str(cell)))
-    names = (str(part).strip() for part in parts if part is not None)
-    return list(dict.fromkeys(name for name in names if name))
 
 
 COLUMNS = ("label", "title", "description", "alternatives", "parents", "deprecated")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,12 +13,16 @@ import polars as pl
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, NoOptions, Pieces, PlantError, SplitName, UsageError, near_names
 from plant_cli.kit import (
     FORMATS,
+    SEPARATORS,
     BadRows,
     base_name,
     collect,
     count_rows,
+    describe_guess,
     find_fallback,
+    find_separator,
     join_columns,
+    parse_labels,
     peek_columns,
     read_bytes,
     scan_table,
@@ -28,8 +33,15 @@ from plant_cli.kit import (
     whole_numbers,
 )
 from plant_datasets.corpus_reader import ALIASES, split_by_hash
-from plant_datasets.label_columns import SEPARATORS, describe_guess, find_separator, guess_split, missing_column, parse_labels
 
+_SAMPLE = 500  # rows that are looked at for a suggestion
+_REPEATED = 0.8  # share of distinct values from which a column has no labels: labels recur
+_MEANINGS = {
+    "--text-column": "a column with the text of each document",
+    "--labels-column": "a column with the labels of each document",
+    "--split-column": "a column that says train, validation or test",
+    "--id-column": "a column with an id for each document",
+}
 PIECE = 10_000  # documents that are read together: some tens of megabytes of text
 _SPLIT, _ROW = "split of the row", "number of the row"  # names that no column of a user has
 _SHARD = re.compile(r"-(\d+)-of-(\d+)$")
@@ -56,7 +68,13 @@ def load(data: DataSection, options: NoOptions | None = None) -> Dataset:
         named = getattr(data, option, None)
         file = Path(named) if named else _find_beside(path, what)
         files += [file] if file else []
-        tables[what] = None if file is None else _read_beside(what, file, data, None if named else remarks)
+        try:
+            tables[what] = None if file is None else _read_further(what, file, data)
+        except DataError as error:
+            if named:
+                raise
+            tables[what] = None  # a file that the user did not name may be of another kind
+            remarks.append(f"{file} is left out: {error.what} (at {error.where})")
     return Dataset(
         splits=splits,
         pieces={name: Pieces(frame, parts[name]) for name, frame in splits.items()},
@@ -74,15 +92,19 @@ def recognise(data: DataSection) -> str | None:
     if path is None or not path.exists():
         return None
     try:
-        table = _find_split_files(path)["train"][0] if path.is_dir() else path
-        columns = peek_columns(table, data.encoding)
-    except (PlantError, OSError):
+        columns = _peek(_find_split_files(path)["train"][0] if path.is_dir() else path, data)
+    except PlantError:
         return None
-    return f"a table with the columns {show_names(columns)}" if _has_documents(columns, data) else None
+    return f"a table with the columns {show_names(columns)}" if columns else None
 
 
-def _has_documents(columns: Sequence[str], data: DataSection) -> bool:
-    return {*text_columns(data.text_column, columns), data.labels_column} <= set(columns)
+def _peek(path: Path, data: DataSection) -> list[str]:
+    """The columns of a file if it is a table of documents; none otherwise."""
+    try:
+        columns = peek_columns(path, data.encoding)
+    except (PlantError, OSError):
+        return []
+    return columns if {*text_columns(data.text_column, columns), data.labels_column} <= set(columns) else []
 
 
 def _find_split_files(folder: Path) -> dict[SplitName, list[Path]]:
@@ -93,14 +115,22 @@ def _find_split_files(folder: Path) -> dict[SplitName, list[Path]]:
         if split and table_format(path) and path.is_file():
             files.setdefault(split, []).append(path)
     for split, paths in files.items():
-        if len(paths) > 1 and not all(_SHARD.search(base_name(path)) for path in paths):
+        shards = [match for path in paths if (match := _SHARD.search(base_name(path)))]
+        counts = {int(match[2]) for match in shards}
+        if len(paths) > 1 and len(shards) < len(paths):
             raise DataError(
                 f"{len(paths)} files claim to be the split {split}",
-                where=", ".join(str(path) for path in paths),
+                where=", ".join(map(str, paths)),
                 expected="one file for each split (or numbered shards)",
                 todo="move the others out of the folder",
             )
-        _require_shards(split, paths)
+        if shards and (len(counts) > 1 or len(shards) != max(counts)):  # a part of a corpus would pass for all of it
+            raise DataError(
+                f"not all shards of the split {split} are there",
+                where=f"{folder}: {', '.join(path.name for path in paths[:6])}{', …' if len(paths) > 6 else ''}",
+                expected=f"{max(counts)} files of one division, such as {paths[0].name}",
+                todo="copy or make the shards that are missing; to read a part on purpose, name one file",
+            )
     if "train" not in files:
         names = sorted(path.name for path in folder.iterdir())
         raise DataError(
@@ -112,21 +142,6 @@ def _find_split_files(folder: Path) -> dict[SplitName, list[Path]]:
     return {split: files[split] for split in SPLITS if split in files}
 
 
-def _require_shards(split: SplitName, paths: list[Path]) -> None:
-    """Refuse a split with missing shards: a part of a corpus would pass for all of it."""
-    shards = [match for path in paths if (match := _SHARD.search(base_name(path)))]
-    counts = {int(match[2]) for match in shards}
-    if not shards or (len(counts) == 1 and len(shards) == max(counts)):
-        return
-    names = ", ".join(path.name for path in paths[:6]) + (", …" if len(paths) > 6 else "")
-    raise DataError(
-        f"not all shards of the split {split} are there",
-        where=f"{paths[0].parent}: {names}",
-        expected=f"{max(counts)} files of one division, such as {paths[0].name}",
-        todo="copy or make the shards that are missing; to read a part on purpose, name one file",
-    )
-
-
 def _read_folder(folder: Path, data: DataSection, bad: BadRows) -> Read:
     parts = _find_split_files(folder)
     tables = {}
@@ -136,16 +151,9 @@ def _read_folder(folder: Path, data: DataSection, bad: BadRows) -> Read:
     mapped, remarks = _map_tables({where: (frame, f"{split}-") for (split, where), frame in tables.items()}, data)
     files = [path for paths in parts.values() for path in paths]
     others = [path for path in sorted(folder.iterdir()) if path.is_file() and table_format(path) and path not in files]
-    if strays := ", ".join(path.name for path in others if _may_be_split(path, data)):
+    if strays := ", ".join(path.name for path in others if _peek(path, data)):
         remarks.append(f"{folder}: {strays} left out: splits are called {', '.join(SPLITS)}")
     return {split: mapped[where] for split, where in tables}, files, remarks
-
-
-def _may_be_split(path: Path, data: DataSection) -> bool:
-    try:
-        return _has_documents(peek_columns(path, data.encoding), data)
-    except (PlantError, OSError):
-        return False
 
 
 def _read_file(path: Path, data: DataSection, bad: BadRows) -> Read:
@@ -158,7 +166,7 @@ def _read_file(path: Path, data: DataSection, bad: BadRows) -> Read:
         return {name: _choose(mapped[str(path)], names, name) for name in SPLITS if name in present}, [path], remarks
     asked = data.split_column != DataSection.model_fields["split_column"].default
     if asked or "did you mean" in near_names(data.split_column, columns) or guess_split(table, str(path)):
-        raise missing_column(data.split_column, "--split-column", table, data, path)
+        raise _missing_column(data.split_column, "--split-column", table, data, path)
     mapped, remarks = _map_tables({str(path): (table, "")}, data)
     how = f"{path} has no column '{data.split_column}': split 80/10/10 by a hash of each text (`plant data split` writes other shares)"
     return split_by_hash(mapped[str(path)], str(path)), [path], [how, *remarks]
@@ -205,35 +213,27 @@ def _map_tables(
         wanted |= {data.id_column: "--id-column"} if data.id_column else {}
         for name, flag in wanted.items():
             if name not in schema:
-                raise missing_column(name, flag, table, data, where)
+                raise _missing_column(name, flag, table, data, where)
             if name != data.labels_column and schema[name].is_nested():
                 raise _nested_column(name, flag, where)
-    cells = {where: _read_cells(table, data.labels_column, where) for where, (table, _) in tables.items()}
+    cells = {}
+    for where, (table, _) in tables.items():  # no cells of lists, which need no guess
+        written = table.select(data.labels_column)
+        listed = isinstance(written.collect_schema()[data.labels_column], pl.List)
+        cells[where] = collect(written.head(0) if listed else written, where).to_series()
     separator = find_separator(list(cells.values())) if data.label_separator is None else data.label_separator
     guessed = data.label_separator is None and separator is not None and separator in SEPARATORS
     remarks = [describe_guess(list(cells.values()), str(separator))] if guessed else []
     mapped = {}
     for where, (table, prefix) in tables.items():
         parse_labels(cells[where], separator, where)  # an error names the row of the table, not of the piece
-        labels = _cut_labels(cells[where], separator, where)
+        labels = pl.col(data.labels_column)
+        if not isinstance(cells[where].dtype, pl.List):
+            cut = partial(parse_labels, separator=separator, where=where)
+            labels = labels.map_batches(cut, return_dtype=pl.List(pl.String), is_elementwise=True)
         starts = range(0, max(1, count_rows(table, where)), PIECE)
         mapped[where] = [_map_columns(table, start, labels, data, prefix, further) for start in starts]
     return mapped, remarks
-
-
-def _read_cells(table: pl.LazyFrame, column: str, where: str) -> pl.Series:
-    """The label cells of a table; none of lists, which need no guess."""
-    cells = table.select(column)
-    return collect(cells.head(0) if isinstance(cells.collect_schema()[column], pl.List) else cells, where).to_series()
-
-
-def _cut_labels(cells: pl.Series, separator: str | None, where: str) -> pl.Expr:
-    """The labels of each row as a list."""
-    column = pl.col(cells.name)
-    if isinstance(cells.dtype, pl.List):
-        return column.alias("labels")
-    cut = partial(parse_labels, separator=separator, where=where)
-    return column.map_batches(cut, return_dtype=pl.List(pl.String), is_elementwise=True).alias("labels")
 
 
 def _map_columns(
@@ -250,9 +250,63 @@ def _map_columns(
         (pl.col(ids).cast(pl.String) if ids else pl.concat_str(pl.lit(prefix), pl.col(_ROW).cast(pl.String))).alias("doc_id"),
         join_columns(texts).alias("text"),
         *(name for name in columns if name not in used),
-        labels,
+        labels.alias("labels"),
         *further,
     )
+
+
+def _missing_column(name: str, flag: str, table: pl.LazyFrame, data: DataSection, path: Path | str) -> DataError:
+    """The error with near names, and the columns that the user may have meant, by a sample of their rows."""
+    columns = table.collect_schema().names()
+    guessed = _guess_flags(table, data, str(path))
+    near = near_names(name, map(shorten, columns))
+    without = "" if flag != "--labels-column" or flag in guessed else "; where there is none, add it: models learn from labelled documents"
+    return DataError(
+        f"there is no column '{name}'",
+        where=f"{path}, columns {show_names(columns)}",
+        expected=near if "did you mean" in near else _MEANINGS.get(flag, "a column of that name"),
+        todo=f"name the right one with {flag}" + (f"; by what is in the columns perhaps {guessed}" if guessed else "") + without,
+    )
+
+
+def guess_split(table: pl.LazyFrame, where: str) -> str | None:
+    """A column that holds nothing but names of splits, and more than one of them."""
+
+    def splits(column: pl.Series) -> set[str | None]:
+        return {ALIASES.get((value or "").strip().lower()) for value in column.unique()}
+
+    sample = collect(table.head(_SAMPLE), where)
+    likely = [name for name, dtype in sample.schema.items() if dtype == pl.String and None not in splits(sample[name])]
+    columns = ((name, splits(collect(table.select(name), where)[name])) for name in likely)
+    return next((name for name, names in columns if None not in names and len(names) > 1), None)
+
+
+def _guess_flags(table: pl.LazyFrame, data: DataSection, where: str) -> str:
+    """Flags for the columns that are missing under the names used so far."""
+    sample = collect(table.head(_SAMPLE), where)
+    named = (data.text_column, data.labels_column, data.split_column, data.id_column)
+    present = {name for name in named if name is not None and name in sample.columns}
+    split = guess_split(table, where)
+    left = sample.drop(present, *([split] if split and split not in present else []))
+    lengths = {name: left[name].str.len_chars().mean() or 0 for name, dtype in left.schema.items() if dtype == pl.String}
+    text = max(lengths, key=lambda name: lengths[name], default=None) if data.text_column not in present else None
+    labels = _guess_labels(left.drop([text] if text else [])) if data.labels_column not in present else None
+    flags = {"--text-column": text, "--labels-column": labels, "--split-column": None if data.split_column in present else split}
+    # a name that must be shortened is a document: the table has no header
+    return " ".join(f"{flag} {shlex.quote(name)}" for flag, name in flags.items() if name and name == shorten(name))
+
+
+def _guess_labels(sample: pl.DataFrame) -> str | None:
+    """A column of lists, else the one whose values recur most; columns with a separator first."""
+    ranked: list[tuple[bool, float, str]] = []
+    for name, dtype in sample.schema.items():
+        if dtype == pl.List(pl.String):
+            return name
+        if dtype == pl.String:
+            separator = find_separator([sample[name]])
+            labels = parse_labels(sample[name], separator, name).explode().drop_nulls()
+            ranked.append((separator is None, labels.n_unique() / max(1, labels.len()), name))
+    return next((name for _, distinct, name in sorted(ranked) if distinct < _REPEATED), None)
 
 
 def _find_beside(corpus: Path, what: str) -> Path | None:
@@ -263,17 +317,6 @@ def _find_beside(corpus: Path, what: str) -> Path | None:
     return next((path for name in wanted for path in tables if base_name(path) == name), None)
 
 
-def _read_beside(what: str, path: Path, data: DataSection, remarks: list[str] | None) -> pl.LazyFrame | None:
-    """A table beside the documents; one that the user did not name is passed over with a remark if it is of another kind."""
-    try:
-        return _read_further(what, path, data)
-    except DataError as error:
-        if remarks is None:
-            raise
-        remarks.append(f"{path} is left out: {error.what} (at {error.where})")
-        return None
-
-
 def _read_further(what: str, path: Path, data: DataSection) -> pl.LazyFrame:
     """A table of labels, evidence or excluded pairs: in UTF-8, or in the encoding of the documents."""
     encoding = None if data.encoding is None else find_fallback(read_bytes(path, "a table"), data.encoding)
@@ -282,12 +325,11 @@ def _read_further(what: str, path: Path, data: DataSection) -> pl.LazyFrame:
     flag = f"--{_BESIDE[what]}"
     for name in _NEEDED[what]:
         if name not in schema:
-            raise DataError(
-                f"the table of {'titles' if what == 'labels' else what} has no column '{name}'",
-                where=f"{path}, columns {show_names(schema.names())}",
-                expected=f"the columns {'label and title' if what == 'labels' else ', '.join(_NEEDED[what])}",
-                todo="rename the columns" + ("; or give the table as --vocabulary, which takes other names" * (what == "labels")),
-            )
+            title, columns, todo = what, ", ".join(_NEEDED[what]), "rename the columns"
+            if what == "labels":
+                title, columns, todo = "titles", "label and title", f"{todo}; or give the table as --vocabulary, which takes other names"
+            wrong, where = f"the table of {title} has no column '{name}'", f"{path}, columns {show_names(schema.names())}"
+            raise DataError(wrong, where=where, expected=f"the columns {columns}", todo=todo)
         if what == "evidence" and schema[name].is_nested():
             raise _nested_column(name, flag, str(path))
     if what == "labels":

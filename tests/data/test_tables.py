@@ -24,7 +24,6 @@ from plant_cli.data.tables import (
     join_columns,
     load_sparse,
     peek_columns,
-    read_list,
     scan_table,
     table_format,
     text_columns,
@@ -230,27 +229,6 @@ def test_batches_are_written_as_one_table_wherever_empty_ones_stand(tmp_path: Pa
     write_text_batches((FRAME[end - size : end] for size, end in zip(sizes, ends, strict=True)), tmp_path / name)
     write_table(FRAME[: ends[-1]], tmp_path / f"whole-{name}")
     assert (tmp_path / name).read_bytes() == (tmp_path / f"whole-{name}").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("cell", "expected"),
-    [
-        ('["a", "b c"]', ["a", "b c"]),
-        (" ['a', 'b']\n", ["a", "b"]),
-        ("['a' 'it\\'s'\n 'b']", ["a", "it's", "b"]),
-        ("['a, b' \"c\"]", ["a, b", "c"]),
-        ("[]", []),
-        ("[1, 2]", [1, 2]),
-        ("['a', None]", ["a", None]),
-    ],
-)
-def test_lists_are_read_as_they_are_printed(cell: str, expected: list[object]) -> None:
-    assert read_list(cell) == expected
-
-
-@pytest.mark.parametrize("cell", ["", "a", "[Old] history", "['a'", "{'a': 1}", "[f()]", "[" * 100_000, "['a' 'b'" + "[" * 3000])
-def test_what_is_no_list_is_none(cell: str) -> None:
-    assert read_list(cell) is None
 
 
 MATRIX = csr_array(np.array([[0.0, 1.0], [2.0, 0.0]]))

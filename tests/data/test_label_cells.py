@@ -1,12 +1,12 @@
-"""Columns of a table: label cells, and which columns the user may have meant."""
+"""Cells with labels: lists, separators, names of a vocabulary."""
 
 from __future__ import annotations
 
 import polars as pl
 import pytest
-from plant_datasets.label_columns import find_separator, guess_split, missing_column, parse_labels
 
-from plant_cli.api import DataError, DataSection
+from plant_cli.api import DataError
+from plant_cli.data.label_cells import find_separator, parse_labels, read_list
 
 
 def parse(*cells: str | int | None) -> list[list[str | None] | None]:
@@ -90,47 +90,22 @@ def test_a_separator_for_cells_that_are_all_lists_is_refused() -> None:
     assert caught.value.todo == "leave --label-separator out"
 
 
-FOREIGN = pl.DataFrame(
-    {
-        "Titel": ["Vom Recht", "Über Wellen", "Zins", "Recht und Zins"],
-        "Der Inhalt": ["Haftung des Schuldners im Vertrag", "Das Drehmoment der Welle im Getriebe", "Geldpolitik und Inflation", "Beides"],
-        "Schlagwoerter": ["Recht", "Technik|Maschinen", "Wirtschaft", "Recht|Wirtschaft"],
-        "Jahr": ["1999", "1999", "2001", "2001"],
-        "Teil": ["Train", "Dev", "Train", "Test"],
-    }
-)
-
-
-def suggestion(table: pl.DataFrame, **columns: str) -> str:
-    return missing_column("text", "--text-column", table.lazy(), DataSection(**columns), "korpus.csv").todo
-
-
-def test_all_columns_that_are_not_there_are_suggested_at_once() -> None:
-    expected = "--text-column 'Der Inhalt' --labels-column Schlagwoerter --split-column Teil"
-    assert suggestion(FOREIGN) == f"name the right one with --text-column; by what is in the columns perhaps {expected}"
-
-
-def test_what_is_named_rightly_is_not_suggested() -> None:
-    assert suggestion(FOREIGN, labels_column="Schlagwoerter", split_column="Teil").endswith("perhaps --text-column 'Der Inhalt'")
-
-
-def test_a_column_of_lists_holds_the_labels() -> None:
-    table = FOREIGN.with_columns(codes=pl.col("Schlagwoerter").str.split("|"))
-    assert "--labels-column codes" in suggestion(table)
-
-
-def test_a_document_is_no_name_of_a_column() -> None:
-    table = FOREIGN.rename({"Der Inhalt": "The patient has " + "pain and " * 20})
-    assert "--text-column" not in suggestion(table).partition("perhaps")[2]
-    assert len(suggestion(table)) < 200
-
-
-def test_nothing_is_suggested_where_nothing_is_like_it() -> None:
-    assert suggestion(pl.DataFrame({"a": [1, 2], "b": [0.5, None]})) == "name the right one with --text-column"
-
-
 @pytest.mark.parametrize(
-    ("values", "found"), [(["train", "VAL "], "part"), (["train", "train"], None), (["train", "x"], None), ([None], None)]
+    ("cell", "expected"),
+    [
+        ('["a", "b c"]', ["a", "b c"]),
+        (" ['a', 'b']\n", ["a", "b"]),
+        ("['a' 'it\\'s'\n 'b']", ["a", "it's", "b"]),
+        ("['a, b' \"c\"]", ["a, b", "c"]),
+        ("[]", []),
+        ("[1, 2]", [1, 2]),
+        ("['a', None]", ["a", None]),
+    ],
 )
-def test_splits_are_known_by_their_names_alone(values: list[str | None], found: str | None) -> None:
-    assert guess_split(pl.DataFrame({"part": pl.Series(values, dtype=pl.String)}).lazy(), "x.csv") == found
+def test_lists_are_read_as_they_are_printed(cell: str, expected: list[object]) -> None:
+    assert read_list(cell) == expected
+
+
+@pytest.mark.parametrize("cell", ["", "a", "[Old] history", "['a'", "{'a': 1}", "[f()]", "[" * 100_000, "['a' 'b'" + "[" * 3000])
+def test_what_is_no_list_is_none(cell: str) -> None:
+    assert read_list(cell) is None
