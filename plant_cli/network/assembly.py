@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import torch
 from pydantic import ValidationError
+from scipy.sparse import csr_array
 from torch import Tensor, nn
 
 from plant_cli.api import (
@@ -23,14 +24,11 @@ from plant_cli.api import (
     ModelSection,
     WordDecoder,
 )
+from plant_cli.api.errors import damaged_file
 from plant_cli.data.files import hash_strings, read_json, share_files, write_json
 from plant_cli.data.records import require_recorded, require_same, stamp
 from plant_cli.network.design import DESCRIPTION, ComponentLookup, Design, find_design
 from plant_cli.network.tensors import read_tensors, write_tensors
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
 
 WEIGHTS = "model.safetensors"
 AGAIN = "run the stage again with --force"
@@ -38,59 +36,34 @@ AGAIN = "run the stage again with --force"
 
 @dataclass(frozen=True, kw_only=True)
 class ModelDescription:
-    """What `model.json` says."""
+    """The content of `model.json`."""
 
     section: ModelSection  # the recipe section that the network was built from
-    backbone_changed: bool  # whether the backbone was trained; its weights then lie beside the decoder's
-    seed: int  # the seed that fresh weights were drawn with
-    words: str | None = None
-    """Hash of the relevance table's words, whose rows a decoder that looks at words knows; None for any other decoder."""
-
-
-def write_model(folder: Path, tensors: Mapping[str, Tensor], description: ModelDescription, *, labels: str, tokenizer: str) -> None:
-    """Write both files, each atomically."""
-    marks = stamp(labels=labels, tokenizer=tokenizer)
-    write_tensors(folder / WEIGHTS, tensors, marks)
-    section = description.section
-    content = {
-        "backbone": section.backbone.to_recipe(),
-        "decoder": section.decoder.to_recipe(),
-        "label_queries": section.label_queries,
-        "backbone_changed": description.backbone_changed,
-        "seed": description.seed,
-        **({} if description.words is None else {"words": description.words}),
-    }
-    write_json(folder / DESCRIPTION, {**content, **marks})
+    backbone_changed: bool  # whether the backbone was trained; its weights are then saved with the decoder's
+    seed: int  # of the fresh weights
+    words: str | None = None  # hash of the relevance table's words, for a decoder that looks at words
 
 
 def read_description(folder: Path) -> ModelDescription:
-    """What `model.json` of a stage's folder says; `ArtefactError` if it is missing, damaged or changed."""
+    """The description of a saved network; `ArtefactError` if it is missing, damaged or changed."""
     require_recorded(folder, DESCRIPTION)
     known = read_json(folder / DESCRIPTION, "the description of the saved model")
     try:
         section = ModelSection(**{name: known[name] for name in ModelSection.model_fields})
-        words = known.get("words")
-        return ModelDescription(
-            section=section,
-            backbone_changed=bool(known["backbone_changed"]),
-            seed=int(known["seed"]),
-            words=None if words is None else str(words),
-        )
+        changed, seed, words = bool(known["backbone_changed"]), int(known["seed"]), known.get("words")
+        return ModelDescription(section=section, backbone_changed=changed, seed=seed, words=None if words is None else str(words))
     except (KeyError, TypeError, ValueError, ValidationError) as error:
-        raise ArtefactError(
-            "the description of the saved model is damaged: it lacks a key, or a value is not valid",
-            where=str(folder / DESCRIPTION),
+        raise damaged_file(
+            "the description of the saved model",
+            "it lacks a key, or a value is not valid",
+            folder / DESCRIPTION,
             expected=f"{', '.join(ModelSection.model_fields)}, backbone_changed and seed, as the stage wrote them",
             todo=f"restore the file, or {AGAIN}",
         ) from error
 
 
 def require_words(folder: Path, words: Sequence[str], table: Path | str) -> None:
-    """Refuse a relevance table whose words have other rows than those that the network of a folder knows.
-
-    Raises:
-        ArtefactError: they differ.
-    """
+    """Refuse a relevance table whose words have other rows than those that the network of a folder knows."""
     known = read_description(folder).words
     if known is not None and known != hash_strings(words):
         raise ArtefactError(
@@ -101,40 +74,17 @@ def require_words(folder: Path, words: Sequence[str], table: Path | str) -> None
         )
 
 
-def read_weights(folder: Path, *, labels: str, tokenizer: str) -> dict[str, Tensor]:
-    """The decoder's weights by name; afterwards every file of the folder is known to be what the stage wrote.
-
-    Raises:
-        ArtefactError: a file is missing or damaged, of another format, or of another label order or tokenizer.
-    """
-    path = folder / WEIGHTS
-    tensors, marks = read_tensors(path, "the weights", f"restore the file, or {AGAIN}")
-    again = f"run the stage '{folder.name}' again with --force"
-    elsewhere = f"use the run folder that it was trained in, or {again}"
-    require_same(marks, path=path, what="the model", todo=elsewhere, labels=labels, against=folder.parent / "corpus")
-    before = f"{again}, or put back the tokenizer or the language model that it was trained with"
-    require_same(marks, path=path, what="the model", todo=before, tokenizer=tokenizer, against="what the backbone reads with now")
-    require_recorded(folder)
-    return tensors
-
-
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
     class DecoderModule(nn.Module, Decoder):
-        """A decoder as what it is, too: a module of torch. For type checkers; at runtime any module with a decoder's methods will do."""
+        """For type checkers: a decoder is a module of torch, too."""
 
 
 class Network(nn.Module):
-    """Backbone and decoder together.
+    """Backbone and decoder together; row i of every label table is label i of the index.
 
-    Args:
-        labels: the label index; row i of every label table stands for label i.
-        seed: the seed that fresh weights were drawn with.
-        keeps_backbone: whether the backbone is saved even if it was not trained: nothing but the run holds its weights.
-
-    `needs_words` says whether the decoder looks at the words of documents (`Reading.words`); `word_hash` is that of the relevance table's
-    words, set by training for such a decoder.
+    `needs_words` says whether the decoder looks at the words of documents (`Reading.words`). For such a decoder training sets `word_hash`,
+    the hash of the relevance table's words. `keeps_backbone`: the backbone is saved even if it was not trained, as no other file holds it.
     """
 
     decoder: DecoderModule
@@ -146,7 +96,6 @@ class Network(nn.Module):
         section: ModelSection,
         labels: LabelIndex,
         seed: int = 0,
-        *,
         keeps_backbone: bool = False,
     ) -> None:
         super().__init__()
@@ -193,12 +142,7 @@ def assemble(
     seed: int | None = None,
     relevance: csr_array | None = None,
 ) -> Network:
-    """Build a network with fresh weights.
-
-    Args:
-        documents: training documents, for the share of them that carries each label.
-        relevance: of words for labels [L, V], for a decoder that starts from it.
-    """
+    """Build a network with fresh weights, for labels of so many training documents; a decoder may start from relevance [L, V]."""
     seed = machine.seed if seed is None else seed
     decoder_spec, decoder_options = design.decoder
     torch.manual_seed(seed)
@@ -232,50 +176,55 @@ def title_queries(backbone: Backbone, labels: LabelIndex, batch: int = 64) -> Te
 
 def save_network(network: Network, folder: Path) -> None:
     """Write decoder weights, the backbone's changes and a description; each file atomically."""
-    changed = network.keeps_backbone or not network.backbone_is_frozen
+    section, changed = network.section, network.keeps_backbone or not network.backbone_is_frozen
     if changed:
         network.backbone.save(folder)
         share_files(folder)
-    write_model(
-        folder,
-        {name: tensor.detach().contiguous().cpu() for name, tensor in network.decoder.state_dict().items()},
-        ModelDescription(section=network.section, backbone_changed=changed, seed=network.seed, words=network.word_hash),
-        labels=network.label_hash,
-        tokenizer=network.backbone.tokenizer_hash,
-    )
+    marks = stamp(labels=network.label_hash, tokenizer=network.backbone.tokenizer_hash)
+    weights = {name: tensor.detach().contiguous().cpu() for name, tensor in network.decoder.state_dict().items()}
+    write_tensors(folder / WEIGHTS, weights, marks)
+    content = {
+        "backbone": section.backbone.to_recipe(),
+        "decoder": section.decoder.to_recipe(),
+        "label_queries": section.label_queries,
+        "backbone_changed": changed,
+        "seed": network.seed,
+        **({} if network.word_hash is None else {"words": network.word_hash}),
+    }
+    write_json(folder / DESCRIPTION, {**content, **marks})
 
 
 def restore_network(network: Network, folder: Path) -> None:
-    """Read weights back into a network of the same description.
+    """Read weights back into a network of the same description; afterwards every file of the folder is known to be as it was written.
 
     Raises:
-        ArtefactError: the file is damaged or of another format, or the weights belong to another label order, tokenizer or shape.
+        ArtefactError: a file is damaged or of another format, or the weights belong to another label order, tokenizer or shape.
     """
-    tensors = read_weights(folder, labels=network.label_hash, tokenizer=network.backbone.tokenizer_hash)
-    _load(network.decoder, tensors, folder / WEIGHTS)
-    if read_description(folder).backbone_changed:
-        network.backbone.restore(folder)
-
-
-def _load(module: nn.Module, tensors: dict[str, Tensor], path: Path) -> None:
+    path, again = folder / WEIGHTS, f"run the stage '{folder.name}' again with --force"
+    tensors, marks = read_tensors(path, "the weights", f"restore the file, or {AGAIN}")
+    elsewhere = f"use the run folder that it was trained in, or {again}"
+    require_same(marks, path=path, what="the model", todo=elsewhere, labels=network.label_hash, against=folder.parent / "corpus")
+    before = f"{again}, or put back the tokenizer or the language model that it was trained with"
+    reads_with = network.backbone.tokenizer_hash
+    require_same(marks, path=path, what="the model", todo=before, tokenizer=reads_with, against="what the backbone reads with now")
+    require_recorded(folder)
     try:
-        module.load_state_dict(tensors)
+        network.decoder.load_state_dict(tensors)
     except RuntimeError as error:
         raise ArtefactError(
             f"the weights do not fit the decoder: {str(error).splitlines()[-1].strip()}",
             where=str(path),
-            expected="the decoder and options that the stage was run with (model.json beside the weights)",
+            expected="the decoder and options that the stage was run with (model.json in the same folder)",
             todo="run the stage again with --force, or set the options back",
         ) from error
+    if read_description(folder).backbone_changed:
+        network.backbone.restore(folder)
 
 
 def load_network(folder: Path, component: ComponentLookup, machine: MachineSection, labels: LabelIndex, documents: int) -> Network:
     """The trained network of a finished stage, built as its description says.
 
-    A backbone that was not trained is not stored; one with random weights is drawn again from the seed that it was drawn from.
-
-    Raises:
-        ArtefactError: a file is missing or damaged, or the network belongs to another label order or tokenizer.
+    A backbone that was not trained is not stored; one with random weights is drawn again from its seed.
     """
     description = read_description(folder)
     section = description.section.model_copy(update={"label_queries": "random"})  # its weights are read, titles need not be

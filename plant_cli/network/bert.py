@@ -8,12 +8,13 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 NEEDED = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute", "is_decoder": False, "auto_map": None}
-"""What a configuration must say, or leave at these values, for `Bert` to compute what transformers' `BertModel` computes."""
+"""Values of a configuration, named or by default, for which `Bert` computes what transformers' `BertModel` computes."""
 PARTS = {
     "attention.output.dense": "out",
     "attention.output.LayerNorm": "attention_norm",
@@ -26,7 +27,7 @@ PARTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class BertShape:
-    """What of a model's configuration counts here, by the names that it has there."""
+    """The sizes in a model's configuration, by their names there."""
 
     vocab_size: int
     hidden_size: int
@@ -39,13 +40,13 @@ class BertShape:
     model_type: str = "bert"
 
     @classmethod
-    def of(cls, said: object) -> BertShape | None:
+    def of(cls, config: object) -> BertShape | None:
         """Of a configuration; None where only transformers can make the model."""
-        if not isinstance(said, dict) or any(said.get(name, value) != value for name, value in NEEDED.items()):
+        if not isinstance(config, dict) or any(config.get(name, value) != value for name, value in NEEDED.items()):
             return None
-        found = {name: said[name] for name in cls.__annotations__ if name in said}
+        sizes = {name: config[name] for name in cls.__annotations__ if name in config}
         needed = {part.name for part in fields(cls) if part.default is MISSING}
-        return cls(**found) if needed <= found.keys() else None
+        return cls(**sizes) if needed <= sizes.keys() else None
 
 
 @dataclass(frozen=True)
@@ -97,23 +98,14 @@ class Bert(nn.Module):
 
 
 def load_bert(folder: Path) -> Bert | None:
-    """A local model of BERT's form, frozen; None where only transformers can read it.
-
-    Under `torch.device("meta")` it has shapes alone.
-    """
-    from safetensors.torch import load_file
-
+    """A local model of BERT's form, frozen; None where only transformers can read it. Under `torch.device("meta")` it has only shapes."""
     if not (folder / CONFIG).is_file() or not (folder / WEIGHTS).is_file():
         return None
     return make_bert(json.loads((folder / CONFIG).read_text("utf-8")), lambda: load_file(folder / WEIGHTS))
 
 
 def make_bert(config: object, weights: Callable[[], Mapping[str, Tensor]]) -> Bert | None:
-    """A frozen model from its parts; None where it is not of BERT's form.
-
-    Args:
-        weights: gives them by their published names; not called where shapes are enough.
-    """
+    """A frozen model; None where it is not of BERT's form. `weights` by published names are not read where shapes are enough."""
     shape = BertShape.of(config)
     if shape is None:
         return None
@@ -130,15 +122,11 @@ def make_bert(config: object, weights: Callable[[], Mapping[str, Tensor]]) -> Be
 
 
 def _rename(weights: Mapping[str, Tensor], layers: int) -> dict[str, Tensor]:
-    """Published weights by the names that `Bert` has for them."""
-    before = "embeddings."
-    found = {
-        "words": weights[f"{before}word_embeddings.weight"],
-        "positions": weights[f"{before}position_embeddings.weight"],
-        "types": weights[f"{before}token_type_embeddings.weight"],
-    }
+    """Published weights by their names in `Bert`."""
+    tables = {"words": "word", "positions": "position", "types": "token_type"}
+    found = {ours: weights[f"embeddings.{theirs}_embeddings.weight"] for ours, theirs in tables.items()}
     for kind in ("weight", "bias"):
-        found[f"norm.{kind}"] = weights[f"{before}LayerNorm.{kind}"]
+        found[f"norm.{kind}"] = weights[f"embeddings.LayerNorm.{kind}"]
         for layer in range(layers):
             theirs, ours = f"encoder.layer.{layer}.", f"layers.{layer}."
             found |= {f"{ours}{name}.{kind}": weights[f"{theirs}{part}.{kind}"] for part, name in PARTS.items()}

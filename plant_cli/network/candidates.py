@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -39,37 +40,31 @@ def last_positions(mask: Tensor) -> Tensor:
 
 
 def score_pairs(decoder: nn.Module, reading: Reading, wanted: Tensor) -> Tensor:
-    """Logits [B, L] of the wanted pairs of document and label, fp32; all others are `UNSCORED`, without gradient.
+    """Logits [B, L] of the wanted pairs [B, L] of document and label, fp32; all others are `UNSCORED`, without gradient.
 
     Rows are taken from the label tables once for all documents. A decoder that is no `PairDecoder` is asked document by document, each
     cut to its last real token.
-
-    Args:
-        decoder: scores them; gradients flow.
-        reading: the documents [B].
-        wanted: bool [B, L].
     """
     logits = reading.hidden.new_full(wanted.shape, UNSCORED, dtype=torch.float32)
     for labels in torch.split(wanted.any(0).nonzero().squeeze(1), BLOCK):
         chosen = wanted[:, labels]
         if isinstance(decoder, PairDecoder):
-            found = decoder.score_pairs(reading, labels, chosen)
+            scored = decoder.score_pairs(reading, labels, chosen)
         else:
-            found = _score_one_by_one(decoder, reading, labels, chosen)
-        logits = logits.index_copy(1, labels, torch.where(chosen, found.float(), UNSCORED))
+            scored = _score_one_by_one(decoder, reading, labels, chosen)
+        logits = logits.index_copy(1, labels, torch.where(chosen, scored.float(), UNSCORED))
     return logits
 
 
 def _score_one_by_one(decoder: nn.Module, reading: Reading, labels: Tensor, chosen: Tensor) -> Tensor:
-    found = []
-    ends = last_positions(reading.mask)
-    for document, own in enumerate(chosen):
+    rows = []
+    for document, (wanted, end) in enumerate(zip(chosen, last_positions(reading.mask).tolist(), strict=True)):
         row = reading.hidden.new_full((len(labels),), UNSCORED, dtype=torch.float32)
-        if own.any():
-            alone = reading.select(slice(document, document + 1), slice(int(ends[document])))
-            row = row.masked_scatter(own, decoder(alone, labels[own])[0].float())
-        found.append(row)
-    return torch.stack(found)
+        if wanted.any():
+            alone = reading.select(slice(document, document + 1), slice(end))
+            row = row.masked_scatter(wanted, decoder(alone, labels[wanted])[0].float())
+        rows.append(row)
+    return torch.stack(rows)
 
 
 Rows = npt.NDArray[np.int64]
@@ -78,14 +73,10 @@ SAMPLE = 64  # documents on which recall is measured: all their labels must be s
 
 
 class ShortlistedLabels:
-    """What a shortlist proposes for each document of a split.
-
-    Args:
-        found: label indices of each document [N].
-    """
+    """The labels that a shortlist proposes for each document of a split."""
 
     def __init__(self, found: Sequence[Rows], labels: int) -> None:
-        self.found = found
+        self.found = found  # label indices of each document [N]
         self.labels = labels
 
     def __len__(self) -> int:
@@ -93,30 +84,28 @@ class ShortlistedLabels:
 
     @property
     def most(self) -> int:
-        """The most that any document has."""
+        """The largest number of a document."""
         return max(map(len, self.found), default=0)
 
     @property
     def mean(self) -> float:
-        """How many a document has on average."""
+        """The mean number of a document."""
         return float(np.mean([len(labels) for labels in self.found])) if self.found else 0.0
 
     def join(self, rows: Rows, labels: Rows) -> ShortlistedLabels:
-        """These and further (document, label) pairs, given by document and label [P]; documents rise."""
-        ends = np.searchsorted(rows, np.arange(len(self.found) + 1))
-        further = (labels[first:last] for first, last in pairwise(ends))
-        return ShortlistedLabels(
-            [np.union1d(own, others).astype(np.int64) for own, others in zip(self.found, further, strict=True)], self.labels
-        )
+        """These and further pairs of document and label [P], by rising document."""
+        bounds = pairwise(np.searchsorted(rows, np.arange(len(self.found) + 1)))
+        joined = [np.union1d(some, labels[first:last]).astype(np.int64) for some, (first, last) in zip(self.found, bounds, strict=True)]
+        return ShortlistedLabels(joined, self.labels)
 
     def recall(self, gold: csr_array) -> float:
         """Share of the pairs of gold [N, L] that are proposed; 1 if there is none."""
-        own = zip(self.found, gold.indptr[:-1], gold.indptr[1:], strict=True)
-        hits = sum(int(np.isin(gold.indices[first:last], found).sum()) for found, first, last in own)
+        rows = zip(self.found, pairwise(gold.indptr), strict=True)
+        hits = sum(int(np.isin(gold.indices[first:last], proposed).sum()) for proposed, (first, last) in rows)
         return hits / gold.nnz if gold.nnz else 1.0
 
     def of(self, rows: Rows, device: torch.device) -> torch.Tensor:
-        """Those of the given documents, as bool [B, L]."""
+        """The proposed pairs of some documents, as bool [B, L]."""
         wanted = np.zeros((len(rows), self.labels), dtype=bool)
         for number, row in enumerate(rows):
             wanted[number, self.found[row]] = True
@@ -129,21 +118,17 @@ def propose(
     splits: Mapping[str, tuple[Sequence[str], Documents]],
     reporter: Reporter,
 ) -> dict[str, ShortlistedLabels]:
-    """Build a shortlist, and ask it for the labels of every text of some splits, which are given with their words.
-
-    Raises:
-        ComponentError: the shortlist breaks a promise.
-    """
+    """Build a shortlist, and ask it for the labels of every text of some splits, which are given with their words."""
     spec, options = shortlist
-    table = statistics.table
-    given = ShortlistInput(
+    table, labels = statistics.table, len(statistics.docs_with_label)
+    inputs = ShortlistInput(
         words=table.words,
         relevance=table.matrix,
         docs_with_word=statistics.docs_with_word,
         train_counts=statistics.docs_with_label,
         documents=statistics.documents,
     )
-    built = spec.build(options, given)
+    built = spec.build(options, inputs)
     columns = {word: column for column, word in enumerate(table.words)}
     proposed: dict[str, ShortlistedLabels] = {}
     for name, (texts, words) in splits.items():
@@ -154,43 +139,43 @@ def propose(
                 part = texts[start : start + BATCH]
                 counts = count_in_order(words.take(np.arange(start, start + len(part))), column_of, len(columns))
                 proposals = built.propose(part, counts)
-                found.extend(_checked(spec.name, proposals, len(part), len(statistics.docs_with_label)))
+                found.extend(_checked(spec.name, proposals, len(part), labels))
                 task.advance(len(part))
-        proposed[name] = ShortlistedLabels(found, len(statistics.docs_with_label))
+        proposed[name] = ShortlistedLabels(found, labels)
     return proposed
 
 
 def _checked(name: str, proposals: Sequence[Rows], documents: int, labels: int) -> list[Rows]:
-    """Proposals that are what a shortlist promised."""
-    found = [np.asarray(own) for own in proposals]
+    """Proposals that keep the promises of a shortlist."""
+
+    def refuse(what: str) -> NoReturn:
+        raise ComponentError(
+            f"the shortlist '{name}' {what}",
+            where=f"option shortlist, '{name}'",
+            expected="for each document distinct rows of the label index, as whole numbers in one array",
+            todo="choose another shortlist, or tell its author",
+        )
+
+    found = [np.asarray(proposed) for proposed in proposals]
     if len(found) != documents:
-        raise _broken(name, f"proposes labels for {len(found)} documents, not {documents}")
-    for own in found:
-        if own.ndim != 1 or (own.size and not np.issubdtype(own.dtype, np.integer)):
-            raise _broken(name, f"proposes {own.dtype} of shape {own.shape} for a document")
-        if own.size and not 0 <= own.min() <= own.max() < labels:
-            raise _broken(name, f"proposes label {own.min() if own.min() < 0 else own.max()}")
-        if len(np.unique(own)) != len(own):
-            raise _broken(name, "proposes a label twice")
-    return [own.astype(np.int64) for own in found]
-
-
-def _broken(name: str, what: str) -> ComponentError:
-    return ComponentError(
-        f"the shortlist '{name}' {what}",
-        where=f"option shortlist, '{name}'",
-        expected="for each document distinct rows of the label index, as whole numbers in one array",
-        todo="choose another shortlist, or tell its author",
-    )
+        refuse(f"proposes labels for {len(found)} documents, not {documents}")
+    for proposed in found:
+        if proposed.ndim != 1 or (proposed.size and not np.issubdtype(proposed.dtype, np.integer)):
+            refuse(f"proposes {proposed.dtype} of shape {proposed.shape} for a document")
+        if proposed.size and not 0 <= proposed.min() <= proposed.max() < labels:
+            refuse(f"proposes label {proposed.min() if proposed.min() < 0 else proposed.max()}")
+        if len(np.unique(proposed)) != len(proposed):
+            refuse("proposes a label twice")
+    return [proposed.astype(np.int64) for proposed in found]
 
 
 @torch.no_grad()
 def measure_recall(
     network: Network, reader: HiddenReader, hardware: Hardware, candidates: ShortlistedLabels, m: int, *, batch: int, sample: int = SAMPLE
 ) -> float:
-    """Share of the m labels that the network scores highest that the shortlist proposes, mean over at most `sample` documents.
+    """Share of the m best labels of the network that the shortlist proposes: mean over `sample` documents, evenly spread over the split.
 
-    The network scores every label of these documents, so the figure is exact for them; they are spread evenly over the split.
+    The network scores every label of these documents, so the figure is exact for them.
     """
     network.eval()
     rows = np.unique(np.linspace(0, len(candidates) - 1, num=min(sample, len(candidates)), dtype=np.int64))

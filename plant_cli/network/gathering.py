@@ -219,10 +219,10 @@ class _NormedMeans:
         return self._score(queries[labels], direction, *document)
 
     def pull(self, upstream: Tensor, queries: Tensor, direction: Tensor, labels: Tensor, *document: Tensor) -> Sequence[Tensor]:
-        *tensors, mask = document
-        leaves = [x.detach().requires_grad_() for x in (queries[labels], direction, *tensors)]
+        keys, values, mask = document
+        leaves = [x.detach().requires_grad_() for x in (queries[labels], direction, keys, values)]
         with torch.enable_grad():
-            logits = self._score(*leaves, mask)
+            logits = self._score(leaves[0], leaves[1], leaves[2], leaves[3], mask)
         return torch.autograd.grad(logits, leaves, upstream)
 
     def _score(self, queries: Tensor, direction: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:

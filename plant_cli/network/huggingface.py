@@ -1,15 +1,17 @@
-"""Backbones from Hugging Face models in a short profile: windows and offsets; adapters and 4-bit weights by `quantization`."""
+"""Backbones from Hugging Face models: loading, windows and offsets; adapters and 4-bit weights by `quantization`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
+import transformers
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
@@ -27,29 +29,28 @@ class Packed:
     """A model in a file format that transformers does not know, as a plugin reads it."""
 
     architecture: str  # name of the class of transformers that the weights fill, such as `BertModel`
-    config: Any  # its configuration
-    tokenizer: Any  # its fast tokenizer
-    weights: Callable[[], Mapping[str, Tensor]]
-    """Gives the weights by the names that the architecture has for them; not called where shapes are enough."""
-    origin: str  # where they come from and how exact they are, for people
+    config: Any
+    tokenizer: Any  # a fast one
+    weights: Callable[[], Mapping[str, Tensor]]  # by the architecture's names; not called where shapes are enough
+    origin: str  # of the weights, and how exact they are, for people
 
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """Which model, and what its architecture calls its parts."""
+    """Which model, and how its architecture names its parts."""
 
     model: str  # hub id or local folder; of a packed model, the id under which the original is published
     adapter_targets: tuple[str, ...]  # names of the linear maps that get adapters (q, k, v, o)
     other_targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The same for architectures (`model_type`) that call them otherwise."""
-    window: int | None = None  # positions of one window (None: what the model's configuration says)
+    """The same for architectures (`model_type`) with other names."""
+    window: int | None = None  # positions of one window (None: those of the model's configuration)
     revision: str | None = None  # commit, tag or branch of a hub model (None: the newest)
     published: str | None = None  # hub id under which others find the same weights, where `model` is a folder
     kind: Literal["encoder", "causal"] = "encoder"
     device: str = "auto"  # where quantised weights are made (auto: the first GPU, else the processor)
     prompt: str = ""
-    """Words that the model was trained to read first, such as `passage:`; they stand in every window, and their hidden states are left
-    out. No space at the end: the tokenizer puts one before the text that follows."""
+    """Words that the model was trained to read first, such as `passage:`; every window begins with them, and their hidden states are
+    left out. No space at the end: the tokenizer puts one before the text that follows."""
     packed: Packed | None = None  # the model itself, if a plugin has read it; else it is loaded from `model`
 
 
@@ -85,25 +86,21 @@ class HuggingFaceBackbone:
 
     def tokenize(self, texts: Sequence[str]) -> TokenBatch:
         """Tokens of texts, with character offsets."""
-        found = self.tokenizer(
+        tokens = self.tokenizer(
             list(texts), add_special_tokens=False, return_offsets_mapping=True, truncation=False, return_attention_mask=False, verbose=False
         )
         limit = self.max_length
-        ids = [np.asarray(row[:limit], dtype=np.int32) for row in found["input_ids"]]
-        spans = [np.asarray(row[:limit], dtype=np.int32).reshape(-1, 2) for row in found["offset_mapping"]]
-        return TokenBatch(ids=ids, spans=spans, dropped=[max(0, len(row) - limit) for row in found["input_ids"]])
+        ids = [np.asarray(row[:limit], dtype=np.int32) for row in tokens["input_ids"]]
+        spans = [np.asarray(row[:limit], dtype=np.int32).reshape(-1, 2) for row in tokens["offset_mapping"]]
+        return TokenBatch(ids=ids, spans=spans, dropped=[max(0, len(row) - limit) for row in tokens["input_ids"]])
 
     def encode(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
         """Hidden states [B, T, H] and mask [B, T]."""
         windows = cut(batch, size=self.window, overlap=self.overlap, prefix=self.prefix, suffix=self.suffix, pad=self.pad)
         device = next(self.network.parameters()).device
-        hidden = self.network(
-            input_ids=windows.ids.to(device), attention_mask=windows.mask.to(device).long(), **self._quiet()
-        ).last_hidden_state
-        return join(hidden.float(), windows)  # quantised networks may speak bf16; decoders read fp32
-
-    def _quiet(self) -> dict[str, Any]:
-        return {"use_cache": False} if getattr(self.network.config, "use_cache", None) is not None else {}
+        uncached = {"use_cache": False} if getattr(self.network.config, "use_cache", None) is not None else {}
+        states = self.network(input_ids=windows.ids.to(device), attention_mask=windows.mask.to(device).long(), **uncached)
+        return join(states.last_hidden_state.float(), windows)  # quantised networks may give bf16; decoders read fp32
 
     def module(self) -> nn.Module:
         """What is trained and saved."""
@@ -126,7 +123,8 @@ class HuggingFaceBackbone:
         written = None
         if merge or self.options.adapter == "full" or self.profile.packed is not None:
             written = "backbone"
-            self.network = quantization.merge(_load_any(self.profile, self.options) if self._is_plain() else self.network, self.options)
+            network = _load_any(self.profile, self.options) if isinstance(self.network, Bert) else self.network
+            self.network = quantization.merge(network, self.options)
             self.network.save_pretrained(str(folder / written), safe_serialization=True)
         elif self.adapted:
             written = "adapter"
@@ -146,9 +144,6 @@ class HuggingFaceBackbone:
             "window": self.window,
         }
 
-    def _is_plain(self) -> bool:
-        return isinstance(self.network, Bert)
-
     def restore(self, folder: Path) -> None:
         """Read what `save` wrote."""
         if self.adapted:
@@ -158,18 +153,13 @@ class HuggingFaceBackbone:
 
 
 def load_tokenizer(profile: Profile, options: HuggingFaceOptions) -> Any:
-    """The model's fast tokenizer; a slow one has no character offsets and is refused.
-
-    Raises:
-        ComponentError: the tokenizer is a slow one.
-        ResourceError: there is none.
-    """
-    from transformers import AutoTokenizer
-
+    """The model's fast tokenizer; a slow one has no character offsets and is refused."""
     if profile.packed is not None:
         return profile.packed.tokenizer
     with _explained(profile):
-        tokenizer = AutoTokenizer.from_pretrained(profile.model, revision=profile.revision, trust_remote_code=options.trust_remote_code)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            profile.model, revision=profile.revision, trust_remote_code=options.trust_remote_code
+        )
         if not tokenizer("a")["input_ids"]:  # some classes come up empty where tokenizer.json is missing
             raise OSError("its tokenizer knows no words: tokenizer.json is missing")
     if not tokenizer.is_fast:
@@ -187,37 +177,59 @@ def load_network(profile: Profile, options: HuggingFaceOptions) -> Any:
 
     Under `torch.device("meta")` it is built from config.json alone, as `plant plan` asks: all shapes, no weights.
     """
-    with _explained(profile):
-        plain = _load_plain(profile, options)
-    return plain if plain is not None else _load_any(profile, options)
-
-
-def _load_plain(profile: Profile, options: HuggingFaceOptions) -> Bert | None:
-    """A frozen local BERT, without transformers' own form of it."""
-    if profile.kind != "encoder" or options.adapter != "none" or options.quantization != "none":
-        return None
     packed = profile.packed
-    if packed is None:
-        return load_bert(Path(profile.model))
-    return make_bert(packed.config.to_dict(), packed.weights) if packed.architecture == "BertModel" else None
+    if profile.kind == "encoder" and options.adapter == "none" and options.quantization == "none":  # a frozen BERT needs torch alone
+        with _explained(profile):
+            if packed is None:
+                plain = load_bert(Path(profile.model))
+            else:
+                plain = make_bert(packed.config.to_dict(), packed.weights) if packed.architecture == "BertModel" else None
+        if plain is not None:
+            return plain
+    return _load_any(profile, options)
 
 
 def _load_any(profile: Profile, options: HuggingFaceOptions) -> Any:
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()  # ours is the only one on the terminal
-    logging.set_verbosity_error()  # a pooler that is left out on purpose is no news
+    """The model by transformers."""
+    transformers.utils.logging.disable_progress_bar()  # the terminal shows ours
+    transformers.utils.logging.set_verbosity_error()  # a pooler that is left out on purpose is no news
     weightless = torch.get_default_device().type == "meta"
-    arguments = {} if weightless else quantization.loading_arguments(options, profile.device)
+    formats = {} if weightless else quantization.loading_arguments(options, profile.device)
     with _explained(profile):
-        network = _from_config(profile, options) if weightless else _from_pretrained(profile, options, arguments)
+        network = _make_network(profile, options, formats, weightless=weightless)
     if options.quantization != "none" and not weightless:
         quantization.freeze(network, options)
     return prepare_network(network, profile, options)
 
 
+def _make_network(profile: Profile, options: HuggingFaceOptions, formats: Mapping[str, Any], *, weightless: bool) -> Any:
+    """A packed model or a published one, with weights or without; encoders without their pooling layer."""
+    packed, trusted = profile.packed, {"trust_remote_code": options.trust_remote_code}
+    make: Callable[..., Any]
+    if packed is not None:
+        known = getattr(transformers, packed.architecture)
+        if weightless:
+            make = partial(known, packed.config)
+        else:
+            make = partial(known.from_pretrained, None, config=packed.config, state_dict=dict(packed.weights()), **formats)
+    else:
+        config = transformers.AutoConfig.from_pretrained(profile.model, revision=profile.revision, **trusted)
+        quantization.refuse_stored_format(config, profile.model, options)
+        if weightless:
+            make = partial(transformers.AutoModel.from_config, config, **trusted)
+        else:
+            make = partial(transformers.AutoModel.from_pretrained, profile.model, revision=profile.revision, **trusted, **formats)
+    try:
+        network = make(add_pooling_layer=False) if profile.kind == "encoder" else make()
+    except TypeError:  # an architecture without the pooling layer that encoders may leave out
+        network = make()
+    if packed is not None:
+        network.name_or_path = profile.model  # the model that an adapter says it belongs to
+    return network
+
+
 def prepare_network(network: Any, profile: Profile, options: HuggingFaceOptions) -> Any:
-    """A loaded model made ready to learn: what is trained, what the backward pass computes again, and adapters."""
+    """A loaded model made ready to learn: trainable weights, activations that the backward pass computes again, and adapters."""
     network.requires_grad_(options.adapter == "full")
     if options.gradient_checkpointing:
         enable = getattr(network, "activation_checkpointing_enable", None) or network.gradient_checkpointing_enable  # older transformers
@@ -229,58 +241,10 @@ def prepare_network(network: Any, profile: Profile, options: HuggingFaceOptions)
     return network
 
 
-def _from_pretrained(profile: Profile, options: HuggingFaceOptions, arguments: dict[str, Any]) -> Any:
-    from transformers import AutoModel
-
-    if profile.packed is not None:
-        return _from_memory(profile, profile.packed, arguments)
-    _read_config(profile, options)
-    fixed = {"revision": profile.revision, "trust_remote_code": options.trust_remote_code}
-    return _without_pooling(lambda **extra: AutoModel.from_pretrained(profile.model, **fixed, **arguments, **extra), profile)
-
-
-def _from_memory(profile: Profile, packed: Packed, arguments: dict[str, Any]) -> Any:
-    given = {"config": packed.config, "state_dict": dict(packed.weights())}
-    network = _without_pooling(lambda **extra: _find_class(packed).from_pretrained(None, **given, **arguments, **extra), profile)
-    network.name_or_path = profile.model  # what an adapter says that it belongs to
-    return network
-
-
-def _find_class(packed: Packed) -> Any:
-    import transformers
-
-    return getattr(transformers, packed.architecture)
-
-
-def _from_config(profile: Profile, options: HuggingFaceOptions) -> Any:
-    from transformers import AutoModel
-
-    packed = profile.packed
-    if packed is not None:
-        return _without_pooling(lambda **extra: _find_class(packed)(packed.config, **extra), profile)
-    config = _read_config(profile, options)
-    return _without_pooling(lambda **extra: AutoModel.from_config(config, trust_remote_code=options.trust_remote_code, **extra), profile)
-
-
-def _read_config(profile: Profile, options: HuggingFaceOptions) -> Any:
-    from transformers import AutoConfig
-
-    config = AutoConfig.from_pretrained(profile.model, revision=profile.revision, trust_remote_code=options.trust_remote_code)
-    quantization.refuse_stored_format(config, profile.model, options)
-    return config
-
-
-def _without_pooling(make: Callable[..., Any], profile: Profile) -> Any:
-    try:
-        return make(**({"add_pooling_layer": False} if profile.kind == "encoder" else {}))
-    except TypeError:  # an architecture without the pooling layer that encoders may leave out
-        return make()
-
-
 def special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:
     """Ids that the tokenizer puts before and after a text."""
-    found = tokenizer("a", add_special_tokens=True, return_special_tokens_mask=True)
-    ids, special = list(found["input_ids"]), list(found["special_tokens_mask"])
+    tokens = tokenizer("a", add_special_tokens=True, return_special_tokens_mask=True)
+    ids, special = list(tokens["input_ids"]), list(tokens["special_tokens_mask"])
     first = special.index(0) if 0 in special else len(ids)
     last = len(ids) - special[::-1].index(0) if 0 in special else len(ids)
     return ids[:first], ids[last:]
@@ -294,14 +258,12 @@ def _explained(profile: Profile) -> Iterator[None]:
     except (OSError, ValueError, SafetensorError) as error:  # a ValueError: no tokenizer of any form, or an architecture nobody knows
         model, gated = profile.model, "gated repo" in str(error)
         revision = f" --revision {profile.revision}" if profile.revision else ""
-        raise ResourceError(
-            f"the model {model} could not be loaded: {first_line(error)}",
-            where=model,
-            expected="an account that was granted access to it"
-            if gated
-            else "a local folder with config.json, tokenizer.json and safetensors, or a hub id that this machine can reach",
-            todo=f"ask for access at https://huggingface.co/{model}, then `hf auth login`"
-            if gated
-            else f"download it once where there is a network (`hf download {model}{revision}`), and give the folder: "
-            "--set model.backbone.model=FOLDER",
-        ) from error
+        if gated:
+            expected = "an account that was granted access to it"
+            todo = f"ask for access at https://huggingface.co/{model}, then `hf auth login`"
+        else:
+            expected = "a local folder with config.json, tokenizer.json and safetensors, or a hub id that this machine can reach"
+            todo = f"download it once where there is a network (`hf download {model}{revision}`), and give the folder: "
+            todo += "--set model.backbone.model=FOLDER"
+        what = f"the model {model} could not be loaded: {first_line(error)}"
+        raise ResourceError(what, where=model, expected=expected, todo=todo) from error

@@ -10,13 +10,9 @@ from pydantic import create_model
 
 from plant_cli.api import Backbone, BackboneSpec, MachineSection, Options, option
 
-BERT_ATTENTION = ("query", "key", "value", "attention.output.dense")  # as BERT and its descendants call them
-ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")  # as most architectures call queries, keys, values and output
-
-
+BERT_ATTENTION = ("query", "key", "value", "attention.output.dense")  # the names in BERT and its descendants
+ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")  # the names in most architectures
 Adapter = Literal["full", "lora", "dora", "none"]
-
-
 Quantization = Literal["none", "nf4", "int8"]
 
 
@@ -77,30 +73,24 @@ class CausalOptions(EncoderOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """What distinguishes one family from another."""
+    """A family of Hugging Face models, as a backbone with `name`, `summary` and `source`."""
 
-    name: str  # of the backbone
-    summary: str  # of the backbone, one sentence
-    source: str = ""  # citation or link
+    name: str
+    summary: str
+    source: str = ""
     models: Mapping[str, str] = field(default_factory=dict)
     """Published models by a short name, each as `ID@REVISION`; the first is the default (none: the user must name a model)."""
     targets: tuple[str, ...] = ATTENTION  # the linear layers that get low-rank adapters
     other_targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The same for architectures (`model_type` in config.json) that call them otherwise."""
+    """The same for architectures (`model_type` in config.json) with other names."""
     languages: tuple[str, ...] | None = None  # ISO 639-1 codes of the languages that the first model was trained on (None: not declared)
     kind: Literal["encoder", "causal"] = "causal"
     """Whether its models read in both directions or from left to right; decides the options' defaults."""
 
     def spec(self) -> BackboneSpec:
         """The backbone to register."""
-        return BackboneSpec(
-            name=self.name,
-            summary=self.summary,
-            source=self.source,
-            options=self.options(),
-            load=self.load,
-            languages=self.languages,
-        )
+        options, load = self.options(), self.load
+        return BackboneSpec(name=self.name, summary=self.summary, source=self.source, options=options, load=load, languages=self.languages)
 
     def options(self) -> type[EncoderOptions]:
         """The options model; its default model is the family's first."""

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+import transformers
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
@@ -20,17 +21,12 @@ from plant_cli.network.profile import HuggingFaceOptions
 BASE = "base.json"
 ADAPTER_ALONE: dict[str, Any] = {"save_embedding_layers": False}  # by default peft asks the hub whether the vocabulary has grown
 SAMPLED = 4096  # numbers of the embedding that its fingerprint is made of
-NOISY = ("bitsandbytes.autograd._functions", "bitsandbytes.backends.cpu.ops")  # warn of casts of their own, and of kernels they can spare
-for _name in NOISY:
+for _name in ("bitsandbytes.autograd._functions", "bitsandbytes.backends.cpu.ops"):  # warn of casts, and of kernels that are not needed
     logging.getLogger(_name).setLevel(logging.ERROR)
 
 
 def loading_arguments(options: HuggingFaceOptions, device: str) -> dict[str, Any]:
-    """Arguments of `from_pretrained` for the number format.
-
-    Raises:
-        ComponentError: quantised weights are to be trained themselves, or bitsandbytes is not installed.
-    """
+    """Arguments of `from_pretrained` for the number format."""
     if options.quantization == "none":
         return {"dtype": torch.float32}
     if options.adapter == "full":
@@ -47,14 +43,13 @@ def loading_arguments(options: HuggingFaceOptions, device: str) -> dict[str, Any
             expected="the package bitsandbytes",
             todo="pip install bitsandbytes, or --set model.backbone.quantization=none",
         )
-    from transformers import BitsAndBytesConfig
-
-    eight = BitsAndBytesConfig(load_in_8bit=True)
-    four = BitsAndBytesConfig(
-        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=True, bnb_4bit_compute_dtype=torch.bfloat16
-    )
-    place = {} if device == "auto" else {"device_map": {"": device}}
-    return {"quantization_config": four if options.quantization == "nf4" else eight, "dtype": torch.bfloat16, **place}
+    if options.quantization == "nf4":
+        short = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True}
+        short["bnb_4bit_compute_dtype"] = torch.bfloat16
+    else:
+        short = {"load_in_8bit": True}
+    chosen = {} if device == "auto" else {"device_map": {"": device}}
+    return {"quantization_config": transformers.BitsAndBytesConfig(**short), "dtype": torch.bfloat16, **chosen}
 
 
 def refuse_stored_format(config: Any, model: str, options: HuggingFaceOptions) -> None:
@@ -87,8 +82,10 @@ def freeze(network: Any, options: HuggingFaceOptions) -> None:
 
         for part in list(network.modules()):
             part.support_avx512bf16_for_cpu = False  # read by 4-bit layers only
-            experts = {name: p for name, p in part.named_parameters(recurse=False) if p.ndim == 3}  # transformers leaves these as they are
-            for name, parameter in experts.items():
+            experts = [
+                (name, p) for name, p in part.named_parameters(recurse=False) if p.ndim == 3
+            ]  # transformers leaves these as they are
+            for name, parameter in experts:
                 parameter.data = parameter.data.float()
                 replace_parameter_4bit(part, name, compress_statistics=True, quant_type="nf4")
     if options.quantization == "int8":
@@ -111,11 +108,7 @@ def _by_rows(forward: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
 
 
 def add_adapter(network: Any, model: str, targets: Sequence[str], options: HuggingFaceOptions) -> Any:
-    """Low-rank adapters on the attention's linear layers (Hu et al. 2022, scale α/r; DoRA: Liu et al. 2024).
-
-    Raises:
-        ComponentError: a target matches no linear layer; the message names those there are.
-    """
+    """Low-rank adapters on the attention's linear layers (Hu et al. 2022, scale α/r; DoRA: Liu et al. 2024)."""
     from peft import LoraConfig, get_peft_model
 
     names = [name for name, part in network.named_modules() if isinstance(part, nn.Linear)]
@@ -151,11 +144,7 @@ def _fingerprint(network: Any) -> str:
 
 
 def restore_adapter(network: Any, folder: Path) -> None:
-    """Read back an adapter in peft's layout; every name and shape must fit.
-
-    Raises:
-        ArtefactError: the adapter belongs to another model, rank or set of targets.
-    """
+    """Read back an adapter in peft's layout; every name and shape must fit."""
     from peft import get_peft_model_state_dict, load_peft_weights, set_peft_model_state_dict
 
     base = read_json(folder / BASE, "the note of what an adapter was trained on") if (folder / BASE).exists() else {}
@@ -190,15 +179,15 @@ def short_parameters(network: nn.Module, options: HuggingFaceOptions) -> dict[nn
 
     4 bits: half a byte a weight, a byte of scale for each 64, and fp32 for each 256 of these. 8 bits: a byte, and fp32 for each row.
     """
-    found: dict[nn.Parameter, int] = {}
+    sizes: dict[nn.Parameter, int] = {}
     for part in network.modules() if options.quantization != "none" else ():
         for parameter in part.parameters(recurse=False):
             experts = parameter.ndim == 3 and options.quantization == "nf4"
             if parameter.requires_grad or not (experts or (isinstance(part, nn.Linear) and parameter.ndim == 2)):
                 continue
             count = parameter.numel()
-            found[parameter] = count // 2 + count // 64 + count // 64 // 64 if options.quantization == "nf4" else count + 4 * len(parameter)
-    return found
+            sizes[parameter] = count // 2 + count // 64 + count // 64 // 64 if options.quantization == "nf4" else count + 4 * len(parameter)
+    return sizes
 
 
 def merge(network: Any, options: HuggingFaceOptions) -> Any:

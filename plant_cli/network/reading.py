@@ -1,4 +1,4 @@
-"""Reading documents: token batches, the word of each token, what is cut off, and warnings about both."""
+"""Reading documents: token batches, the word of each token, and a warning about what is cut off."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from plant_cli.network.hardware import Hardware
 
 Rows = npt.NDArray[np.int64]
 Spans = npt.NDArray[np.int32]
-OUTSIDE = -1  # a word that the relevance table does not have
+OUTSIDE = -1  # the row of a word that the relevance table does not have
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,37 +40,23 @@ class DocumentWords:
 
 
 def match_words(words: Rows, borders: Spans, spans: Spans, row_of: Rows) -> DocumentWords:
-    """Match the words of a text with its tokens.
-
-    Args:
-        words: number of each word, in order [n].
-        borders: character offsets of these words [n, 2].
-        spans: character offsets of the tokens, in order [T, 2].
-        row_of: row of each word in the relevance table, by its number, or `OUTSIDE`.
-    """
+    """Match the words of a text, numbers [n] at offsets [n, 2], with its tokens at offsets [T, 2]; `row_of` has the row of each number."""
     distinct, firsts, numbers = np.unique(words, return_index=True, return_inverse=True)
     order = np.argsort(firsts)  # words are numbered as they come
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
+    position = np.empty_like(order)
+    position[order] = np.arange(len(order))
     first = np.searchsorted(spans[:, 1], borders[:, 0], side="right")
     last = np.searchsorted(spans[:, 0], borders[:, 1], side="left")
     counts = np.maximum(last - first, 0)
     within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
     token = np.repeat(first, counts) + within
-    word = np.repeat(place[numbers], counts)
+    word = np.repeat(position[numbers], counts)
     seen = np.unique(word)  # words whose tokens lie beyond the backbone's limit have no token to be scored at
     return DocumentWords(vocabulary=row_of[distinct[order[seen]]], token=token, word=np.searchsorted(seen, word))
 
 
 def match_texts(texts: Sequence[str], words: Documents, tokens: TokenBatch, vocabulary: Sequence[str]) -> Iterator[DocumentWords]:
-    """Match the words of each text with its tokens.
-
-    Args:
-        texts: one a document.
-        words: of these documents.
-        tokens: of these documents.
-        vocabulary: words of the relevance table.
-    """
+    """Match the words of each text with its tokens, for the words of a relevance table."""
     row_of = find_words(words, {word: row for row, word in enumerate(vocabulary)})
     ends = pairwise(words.ends.tolist())
     for text, spans, (first, last) in zip(texts, tokens.spans, ends, strict=True):
@@ -78,7 +64,7 @@ def match_texts(texts: Sequence[str], words: Documents, tokens: TokenBatch, voca
 
 
 def find_token_words(texts: Sequence[str], words: Documents, tokens: TokenBatch, vocabulary: Sequence[str]) -> list[Rows]:
-    """For each document, the row of each token's word in the relevance table [T], or `OUTSIDE`; arguments as those of `match_texts`.
+    """For each document, the row of each token's word in the relevance table [T], or `OUTSIDE`.
 
     Where a token overlaps several words of the table, the first of them counts.
     """
@@ -93,29 +79,24 @@ def find_token_words(texts: Sequence[str], words: Documents, tokens: TokenBatch,
 
 
 class HiddenReader(Protocol):
-    """Gives decoders what they are to score of the documents of a split."""
+    """Reads documents of a split for decoders."""
 
     tokens: TokenBatch
 
     def read(self, rows: Rows) -> Reading:
-        """The given documents [B], padded to a multiple of `TOKEN_MULTIPLE` tokens."""
+        """Some documents [B], padded to a multiple of `TOKEN_MULTIPLE` tokens."""
         ...
 
 
 class LiveReader:
     """Runs the backbone every time; gradients flow unless it is frozen.
 
-    States of a frozen backbone are rounded as a cache of them would be: what was chosen on cached ones then holds for live ones.
-
-    Args:
-        words: row of each token's word in the relevance table, [T] for each document; None where the decoder needs none.
+    States of a frozen backbone are rounded as a cache of them would be: choices made on cached ones then hold for live ones.
+    `words` has the row of each token's word in the relevance table, [T] for each document; None where the decoder needs none.
     """
 
     def __init__(self, network: Network, tokens: TokenBatch, hardware: Hardware, words: Sequence[Rows] | None = None) -> None:
-        self.network = network
-        self.tokens = tokens
-        self.hardware = hardware
-        self.words = words
+        self.network, self.tokens, self.hardware, self.words = network, tokens, hardware, words
 
     def read(self, rows: Rows) -> Reading:
         """The reading of some documents."""
@@ -134,12 +115,7 @@ def pad_to_multiple(hidden: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def lay_out_words(words: Sequence[Rows] | None, rows: Rows, mask: Tensor) -> Tensor | None:
-    """The words of a batch as `Reading.words` [B, T]; None where there are none.
-
-    Args:
-        words: row of each token's word in the relevance table, [T] for each document of the split.
-        mask: true for their real tokens, which come first [B, T].
-    """
+    """The words of a batch as `Reading.words` [B, T], for a mask [B, T] whose real tokens come first; None where there are none."""
     if words is None:
         return None
     laid_out = np.full(mask.shape, OUTSIDE, dtype=np.int64)
@@ -151,7 +127,7 @@ def lay_out_words(words: Sequence[Rows] | None, rows: Rows, mask: Tensor) -> Ten
 def tokenize(
     network: Network, texts: Sequence[str], reporter: Reporter, name: str, batch: int = 512, evidence: Evidence | None = None
 ) -> TokenBatch:
-    """Tokenise a split, with progress and a warning about what is not read."""
+    """Tokenise a split, with progress and a warning about the part that is not read."""
     tokens = make_tokens(network, texts, reporter, name, batch)
     warn_of_cut(network, tokens, reporter, name, evidence)
     return tokens
@@ -170,7 +146,7 @@ def make_tokens(network: Network, texts: Sequence[str], reporter: Reporter, name
 
 
 def warn_of_cut(network: Network, tokens: TokenBatch, reporter: Reporter, name: str, evidence: Evidence | None) -> None:
-    """Warn of what lies beyond the backbone's limit, of the gold evidence too."""
+    """Warn of text, and gold evidence, beyond the backbone's limit."""
     cut = measure_cut(tokens, evidence)
     if cut.documents:
         longer = sum(1 for dropped in tokens.dropped if dropped)

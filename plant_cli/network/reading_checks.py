@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.api import Backbone, BackboneSpec, Corpus, Options, Reporter, SplitName
+from plant_cli.api import Backbone, BackboneSpec, Corpus, Reporter, SplitName
 from plant_cli.data.checks import Finding
 from plant_cli.data.documents import take_texts
 from plant_cli.data.languages import name_language, share_languages
@@ -19,20 +19,16 @@ from plant_cli.relevance.relevance_table import RelevanceTable, count_documents,
 
 @dataclass(frozen=True, kw_only=True)
 class WordStatistics:
-    """What is known of words and labels from train."""
+    """Counts of words and labels in train, and the relevance of words for labels."""
 
-    table: RelevanceTable  # relevance of words for labels
+    table: RelevanceTable
     docs_with_word: npt.NDArray[np.int64]  # training documents with each word [V]
     docs_with_label: npt.NDArray[np.int64]  # training documents with each label [L]
     documents: int  # training documents N
 
 
 def load_statistics(folder: Path, corpus: Corpus) -> WordStatistics:
-    """Read the relevance of a run once, with the counts that go with it.
-
-    Raises:
-        ArtefactError: a file is missing or damaged, or was made for other labels.
-    """
+    """Read the relevance of a run and its counts; `ArtefactError` if a file is missing, damaged or made for other labels."""
     return WordStatistics(
         table=load_relevance(folder, corpus.labels.hash),
         docs_with_word=read_vocabulary(folder)["docs_with_word"].to_numpy(),
@@ -41,8 +37,18 @@ def load_statistics(folder: Path, corpus: Corpus) -> WordStatistics:
     )
 
 
+Texts = Mapping[SplitName, Sequence[str]]
 FOREIGN = 0.1  # share of the documents in other languages than the backbone was trained on that is worth a warning
 STRAY = 0.01  # share of the documents below which a language is ignored: some are recognised wrongly
+SAMPLE = 500  # documents of a split that are tokenised
+CUT = 0.1  # share of the documents longer than the backbone reads that is worth a warning
+
+
+def _foreign(texts: Sequence[str], backbone: BackboneSpec | None) -> tuple[dict[str, float], dict[str, float]]:
+    """Shares of the documents by recognised language, and those that the backbone was not trained on (None: knows all)."""
+    shares = {code: share for code, share in share_languages(texts).items() if code is not None and share >= STRAY}
+    known = None if backbone is None else backbone.languages
+    return shares, {code: share for code, share in shares.items() if known is not None and code not in known}
 
 
 def warn_of_languages(design: Design, known: Iterable[BackboneSpec], texts: Sequence[str], reporter: Reporter) -> None:
@@ -52,24 +58,24 @@ def warn_of_languages(design: Design, known: Iterable[BackboneSpec], texts: Sequ
     chose its model.
     """
     backbone, options = design.backbone
-    if backbone.languages is None or not _has_default_model(options):
+    field = type(options).model_fields.get("model")
+    if backbone.languages is None or not (field is None or options.model_dump()["model"] == field.default):
         return
-    shares = share_languages(texts)
-    foreign = {code: share for code, share in shares.items() if code is not None and code not in backbone.languages and share >= STRAY}
+    _, foreign = _foreign(texts, backbone)
     if sum(foreign.values()) < FOREIGN:
         return
-    found = [
-        f"{share:.0%}{'' if rank else ' of the documents are'} in {name_language(code)}"
-        for rank, (code, share) in enumerate(foreign.items())
-    ]
+    (first, share), *others = foreign.items()
+    shares = [f"{share:.0%} of the documents are in {name_language(first)}", *(f"{s:.0%} in {name_language(code)}" for code, s in others)]
     known = list(known)
     fitting = find_fitting(known, foreign)
-    remedy = (
-        f"{' and '.join(repr(name) for name in fitting)} {'was' if len(fitting) == 1 else 'were'}: --backbone {fitting[0]}"
-        if fitting
-        else f"no installed backbone declares that it was{_name_open(known)}"
-    )
-    reporter.warn(f"{', '.join(found)} (by script and function words), which the backbone '{backbone.name}' was not trained on; {remedy}")
+    if fitting:
+        remedy = f"{' and '.join(map(repr, fitting))} {'was' if len(fitting) == 1 else 'were'}: --backbone {fitting[0]}"
+    else:
+        fields = ((spec.name, spec.options.model_fields.get("model")) for spec in known)
+        takers = " or ".join(name for name, field in fields if field is not None and field.is_required())
+        any_model = f": name a model with --backbone {takers} --set model.backbone.model=…" if takers else ""
+        remedy = f"no installed backbone declares that it was{any_model}"
+    reporter.warn(f"{', '.join(shares)} (by script and function words), which the backbone '{backbone.name}' was not trained on; {remedy}")
 
 
 def find_fitting(known: Iterable[BackboneSpec], languages: Iterable[str]) -> list[str]:
@@ -78,41 +84,17 @@ def find_fitting(known: Iterable[BackboneSpec], languages: Iterable[str]) -> lis
     return [spec.name for spec in known if spec.languages is not None and wanted <= set(spec.languages)]
 
 
-def _name_open(known: Iterable[BackboneSpec]) -> str:
-    """How to name a model of one's own: by the backbones that have none by default."""
-    fields = ((spec.name, spec.options.model_fields.get("model")) for spec in known)
-    takers = [name for name, field in fields if field is not None and field.is_required()]
-    return f": name a model with --backbone {' or '.join(takers)} --set model.backbone.model=…" if takers else ""
-
-
-def _has_default_model(options: Options) -> bool:
-    field = type(options).model_fields.get("model")
-    return field is None or options.model_dump()["model"] == field.default
-
-
-Texts = Mapping[SplitName, Sequence[str]]
-
-SAMPLE = 500  # documents of a split that are tokenised
-CUT = 0.1  # share of the documents longer than the backbone reads that is worth a warning
-
-
 def find_languages(texts: Texts, backbone: BackboneSpec | None, known_backbones: Sequence[BackboneSpec] = ()) -> Iterator[Finding]:
-    """Languages of the documents of each split: a note where there are several, a warning where a backbone does not know them.
-
-    Args:
-        known_backbones: those among which one that fits is looked for.
-    """
+    """Languages of the documents of each split: a note where there are several, a warning where a backbone does not know them."""
     for name, split in texts.items():
-        shares = {code: share for code, share in share_languages(split).items() if code is not None and share >= STRAY}
-        known = None if backbone is None else backbone.languages
-        foreign = {code: share for code, share in shares.items() if known is not None and code not in known}
+        shares, foreign = _foreign(split, backbone)
         wrong = sum(foreign.values()) >= FOREIGN
         if len(shares) < 2 and not wrong:
             continue
         fitting = find_fitting(known_backbones, foreign)
         choose = "choose a backbone of these languages" + (f", such as {fitting[0]}" if fitting else "")
         listed = ", ".join(f"{share:.0%} {name_language(code)}" for code, share in shares.items())
-        unfit = f"; the backbone {backbone.name} was trained on {', '.join(known or ())}" if wrong and backbone is not None else ""
+        unfit = f"; the backbone {backbone.name} was trained on {', '.join(backbone.languages or ())}" if wrong and backbone else ""
         yield Finding(
             what=f"languages are recognised: {listed}{unfit}",
             where=name,

@@ -7,7 +7,7 @@ import math
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from plant_cli.api import Reading, TokenBatch
 from plant_cli.data.files import hash_json, hash_strings, remove
@@ -33,30 +33,15 @@ STATES, TOKENS = "hidden.bin", "tokens.safetensors"
 
 
 class CachedReader:
-    """Reads hidden states from a memory-mapped file of 16-bit (or 32-bit) numbers (`plant_cli.network.reading.HiddenReader`).
+    """Reads hidden states from a memory-mapped file of 16-bit (or 32-bit) numbers (`plant_cli.network.reading.HiddenReader`)."""
 
-    Args:
-        filled_in: seconds that the backbone took to fill the file; None if it was there already.
-        words: row of each token's word in the relevance table, [T] for each document; None where the decoder needs none.
-    """
-
-    def __init__(
-        self,
-        folder: Path,
-        tokens: TokenBatch,
-        hidden: int,
-        hardware: Hardware,
-        filled_in: float | None = None,
-        words: Sequence[Rows] | None = None,
-    ) -> None:
-        self.tokens = tokens
-        self.words = words
-        self.filled_in = filled_in
-        self.hidden = hidden
-        self.hardware = hardware
-        self.sizes = lengths(tokens)
+    def __init__(self, folder: Path, live: LiveReader, filled_in: float | None) -> None:
+        self.tokens, self.words, self.hardware = live.tokens, live.words, live.hardware
+        self.filled_in = filled_in  # seconds that the backbone took to fill the file; None if it was filled already
+        self.hidden = live.network.backbone.hidden_size
+        self.sizes = lengths(self.tokens)
         self.starts = np.concatenate([[0], np.cumsum(self.sizes)])
-        self.states = np.memmap(folder / STATES, dtype=_stored(hardware), mode="r", shape=(int(self.starts[-1]), hidden))
+        self.states = np.memmap(folder / STATES, dtype=_stored(self.hardware), mode="r", shape=(int(self.starts[-1]), self.hidden))
 
     def read(self, rows: Rows) -> Reading:
         """The reading of some documents."""
@@ -76,10 +61,9 @@ class CachedReader:
 class StateCache:
     """The tokens and hidden states that a run keeps.
 
-    They lie in the run folder. The key of tokens is made of backbone, tokenizer and texts; that of hidden states of backbone, weights,
-    tokenizer, precision, corpus and the tokens that are read (titles of labels may be among them). So stages and seeds that read the same
-    share them; half-written ones are written again. Several runs may share one folder `cache` through links: one of them fills it at a
-    time, and the others wait and take what it left.
+    The key of tokens is made of backbone, tokenizer and texts; that of hidden states of backbone, weights, tokenizer, precision, corpus and
+    tokens (which may be titles of labels). So stages and seeds that read the same share them; half-written ones are written again. Several
+    runs may share one folder `cache` through links: one fills it at a time, and the others wait for it.
     """
 
     session: Session  # of the stage
@@ -88,19 +72,18 @@ class StateCache:
     batch: int  # documents that the backbone reads at once
 
     def tokenize(self, network: Network, texts: Sequence[str], split: str, hardware: Hardware) -> TokenBatch:
-        """The tokens of the texts of a split: as an earlier stage with this backbone left them, or made now and kept."""
-        backbone, chosen, session = network.backbone, network.section.backbone, self.session
+        """The tokens of the texts of a split, read from the cache or made and kept there."""
+        backbone, chosen, reporter = network.backbone, network.section.backbone, self.session.reporter
         if not texts:
-            return make_tokens(network, texts, session.reporter, split)
+            return make_tokens(network, texts, reporter, split)
         options = {"name": chosen.name, **chosen.options, "longest": backbone.max_length}
         key = hash_json({"backbone": options, "tokenizer": backbone.tokenizer_hash, "texts": hash_strings(texts)})
-        folder = session.run_path / CACHE / f"tokens-{split.replace(' ', '-')}-{key[:16]}"
-        with _fill_alone(folder.parent, hardware, session):
-            first, owner = hardware.processes.first, f"the tokens of {split}"
-            if not hardware.processes.any(first and not is_whole(folder / CACHE_MARK, owner, session.reporter.warn)):
+        folder = self.session.run_path / CACHE / f"tokens-{split.replace(' ', '-')}-{key[:16]}"
+        with self._lock(folder, f"the tokens of {split}", hardware) as missing:
+            if not missing:
                 return _read_tokens(folder / TOKENS)
-            tokens = make_tokens(network, texts, session.reporter, split)
-            if first:
+            tokens = make_tokens(network, texts, reporter, split)
+            if hardware.processes.first:
                 _write_tokens(folder, tokens)
             hardware.processes.any(False)  # the tokens are there
         return tokens
@@ -111,39 +94,46 @@ class StateCache:
         Raises:
             Interrupted: the user stopped the command while the cache was filled.
         """
-        network, hardware, session = live.network, live.hardware, self.session
+        network, hardware = live.network, live.hardware
         total = int(lengths(live.tokens).sum())
         size_gb = total * network.backbone.hidden_size * _stored(hardware).itemsize / 1e9
         if not network.backbone_is_frozen or total == 0:
             return live
         if size_gb > self.limit:
-            session.reporter.note(
+            self.session.reporter.note(
                 f"hidden states of {split} would take {size_gb:.1f} GB (limit {self.limit:g} GB): they are computed again each time"
             )
             return live
-        folder = session.run_path / CACHE / f"hidden-{split}-{self._key(live, split)[:16]}"
-        filled_in = None
-        with _fill_alone(folder.parent, hardware, session):
-            first, owner = hardware.processes.first, f"the cached hidden states of {split}"
-            if hardware.processes.any(first and not is_whole(folder / CACHE_MARK, owner, session.reporter.warn)):
-                began = time.monotonic()
-                _fill(folder, live, session, split, self.batch)
-                filled_in = time.monotonic() - began
-        return CachedReader(folder, live.tokens, network.backbone.hidden_size, hardware, filled_in, live.words)
-
-    def _key(self, live: LiveReader, split: str) -> str:
-        network, chosen = live.network, live.network.section.backbone
-        return hash_json(
+        chosen = network.section.backbone
+        key = hash_json(
             {
                 "backbone": {"name": chosen.name, **chosen.options},
                 "tokenizer": network.backbone.tokenizer_hash,
-                "dtype": str(live.hardware.dtype),
+                "dtype": str(hardware.dtype),
                 "data": self.data_hash,
                 "split": split,
                 "tokens": hash_tokens(live.tokens),
                 "weights": fingerprint_weights(network.backbone_module),
             }
         )
+        folder = self.session.run_path / CACHE / f"hidden-{split}-{key[:16]}"
+        filled_in = None
+        with self._lock(folder, f"the cached hidden states of {split}", hardware) as missing:
+            if missing:
+                began = time.monotonic()
+                _fill(folder, live, self.session, split, self.batch)
+                filled_in = time.monotonic() - began
+        return CachedReader(folder, live, filled_in)
+
+    @contextmanager
+    def _lock(self, folder: Path, content: str, hardware: Hardware) -> Iterator[bool]:
+        """Whether a folder must be filled, while other commands wait. The first process holds the lock for its group."""
+        first, session = hardware.processes.first, self.session
+        with ExitStack() as locks:
+            if first:
+                folder.parent.mkdir(parents=True, exist_ok=True)
+                locks.enter_context(hold_lock(folder.parent, "filling the cache", wait=math.inf, should_stop=session.should_stop))
+            yield hardware.processes.any(first and not is_whole(folder / CACHE_MARK, content, session.reporter.warn))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,17 +190,6 @@ def _stored(hardware: Hardware) -> np.dtype[np.int16] | np.dtype[np.float32]:
     return np.dtype(np.int16) if hardware.dtype == torch.bfloat16 else np.dtype(np.float32)
 
 
-@contextmanager
-def _fill_alone(cache: Path, hardware: Hardware, session: Session) -> Iterator[None]:
-    """Keep other commands from filling the cache, or wait for the one that does. The first process holds the lock for its group."""
-    if not hardware.processes.first:
-        yield
-        return
-    cache.mkdir(parents=True, exist_ok=True)
-    with hold_lock(cache, "filling the cache", wait=math.inf, should_stop=session.should_stop):
-        yield
-
-
 @torch.no_grad()
 def _fill(folder: Path, live: LiveReader, session: Session, name: str, batch: int) -> None:
     processes, hidden = live.hardware.processes, live.network.backbone.hidden_size
@@ -232,7 +211,8 @@ def _fill(folder: Path, live: LiveReader, session: Session, name: str, batch: in
             encoded = live.read(rows).hidden
             for number, row in enumerate(rows):
                 states.seek(int(starts[row]) * row_bytes)
-                states.write(_to_numpy(encoded[number, : sizes[row]], live.hardware).tobytes())
+                part = encoded[number, : sizes[row]].to(live.hardware.dtype).cpu()
+                states.write((part.view(torch.int16) if part.dtype == torch.bfloat16 else part).numpy().tobytes())
             task.advance(len(rows) * processes.count)
         states.flush()
         os.fsync(states.fileno())
@@ -240,9 +220,3 @@ def _fill(folder: Path, live: LiveReader, session: Session, name: str, batch: in
     if processes.first:
         write_mark(folder / CACHE_MARK)
     processes.any(False)  # the mark is there
-
-
-def _to_numpy(states: Tensor, hardware: Hardware) -> np.ndarray[tuple[int, ...], np.dtype[np.int16] | np.dtype[np.float32]]:
-    if hardware.dtype == torch.bfloat16:
-        return states.to(torch.bfloat16).cpu().view(torch.int16).numpy()
-    return states.float().cpu().numpy()

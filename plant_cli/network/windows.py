@@ -23,10 +23,9 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class Windows:
-    """Cut documents of one batch."""
+    """The documents of one batch in W windows, padded to a multiple of `TOKEN_MULTIPLE` (`plant_cli.network.compute`)."""
 
-    ids: Tensor
-    """Token ids [W, S] of W windows, special tokens included, padded to a multiple of `TOKEN_MULTIPLE` (`plant_cli.network.compute`)."""
+    ids: Tensor  # token ids [W, S], special tokens included
     mask: Tensor  # [W, S], true on real positions (special tokens too)
     source: Tensor  # flat index [n] into [W·S] of every content position of every window
     target: Tensor  # flat index [n] into [B·T] of the document position it belongs to
@@ -34,11 +33,7 @@ class Windows:
 
 
 def check_overlap(size: int, overlap: int, special: int = 0) -> None:
-    """Refuse an overlap that leaves no room: windows have `size` positions, `special` of them for special tokens.
-
-    Raises:
-        ComponentError: the overlap leaves a window no token of its own.
-    """
+    """Refuse an overlap that leaves a window no token of its own; it has `size` positions, `special` of them for special tokens."""
     content = size - special
     if overlap >= content:
         raise ComponentError(
@@ -50,7 +45,7 @@ def check_overlap(size: int, overlap: int, special: int = 0) -> None:
 
 
 def window_starts(length: int, size: int, overlap: int) -> list[int]:
-    """Where windows of `size` tokens begin so that they cover `length` tokens with at least `overlap` in common."""
+    """The starts of windows of `size` tokens that cover `length` tokens and have at least `overlap` in common."""
     if length <= size:
         return [0]
     step = max(1, size - overlap)
@@ -100,19 +95,19 @@ LAYER_NUMBER = re.compile(r"\.(?:layer|layers|h|blocks)\.(\d+)\.")
 
 
 def split_layers(module: nn.Module) -> Sequence[Sequence[nn.Parameter]]:
-    """Trainable parameters from first to last: what stands before the layers, then each layer (what stands after, with the last)."""
+    """Trainable parameters from first to last: those before the layers, then each layer (those after the layers, with the last)."""
     groups: dict[int, list[nn.Parameter]] = {}
     deepest = -1
     for name, parameter in module.named_parameters():
-        found = LAYER_NUMBER.search(f".{name}")
-        deepest = int(found.group(1)) if found else deepest
+        layer = LAYER_NUMBER.search(f".{name}")
+        deepest = int(layer.group(1)) if layer else deepest
         if parameter.requires_grad:
             groups.setdefault(deepest, []).append(parameter)
     return [groups[number] for number in sorted(groups)]
 
 
 def readable_positions(network: Any) -> int:
-    """Positions that a Hugging Face model can read at once; RoBERTa and its kin leave those up to the padding id unused."""
+    """Positions that a Hugging Face model can read at once; RoBERTa and its descendants leave those up to the padding id unused."""
     positions = int(getattr(network.config, "max_position_embeddings", DEFAULT_POSITIONS))
     for name, part in network.named_modules():
         if name.endswith("position_embeddings") and getattr(part, "padding_idx", None) is not None:
@@ -127,7 +122,7 @@ def save_trainable(module: nn.Module, path: Path) -> None:
 
 
 def restore_trainable(module: nn.Module, path: Path) -> None:
-    """Read back what `save_trainable` wrote; every name and shape must fit."""
+    """Read back parameters that `save_trainable` wrote; every name and shape must fit."""
     known = dict(module.named_parameters())
     saved, _ = read_tensors(path, "the trained weights of the backbone", "restore the file, or run the stage again with --force")
     for name, tensor in saved.items():
