@@ -19,12 +19,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_awd_lstm import Direction, DropoutOptions
-from plant_cli.api import ArtefactError, DataError
+from plant_cli.api import DataError
+from plant_cli.api.errors import damaged_file
 from plant_cli.kit import hash_strings, read_json, write_json
 
 IntArray = npt.NDArray[np.int32]
 
 FILE = "vocabulary.json"
+AGAIN = "restore the file, or run plant pretrain-lm again with --force"
 SPECIAL = ("<pad>", "<unknown>", "<begin>")
 PAD, UNKNOWN, BEGIN = range(len(SPECIAL))
 
@@ -37,13 +39,9 @@ TOKEN = regex.compile(
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The words that have an embedding, in the order of its rows; the first rows are those of `SPECIAL`.
+    """The words that have an embedding, in the order of its rows."""
 
-    Args:
-        words: special ones first, then by falling frequency.
-    """
-
-    words: tuple[str, ...]
+    words: tuple[str, ...]  # `SPECIAL` first, then by falling frequency
 
     def __len__(self) -> int:
         return len(self.words)
@@ -60,9 +58,9 @@ class Vocabulary:
 
     def read(self, text: str) -> tuple[IntArray, IntArray]:
         """The rows [n] of a text's tokens, and their character offsets [n, 2]."""
-        found = list(TOKEN.finditer(text))
-        ids = [self.rows.get(fold(match[0]), UNKNOWN) for match in found]
-        spans = np.array([match.span() for match in found], dtype=np.int32).reshape(-1, 2)
+        matches = list(TOKEN.finditer(text))
+        ids = [self.rows.get(fold(match[0]), UNKNOWN) for match in matches]
+        spans = np.array([match.span() for match in matches], dtype=np.int32).reshape(-1, 2)
         return np.array(ids, dtype=np.int32), spans
 
     def save(self, folder: Path) -> None:
@@ -71,35 +69,24 @@ class Vocabulary:
 
 
 def fold(token: str) -> str:
-    """A token as it stands in the vocabulary: lower-cased, in normal form C."""
+    """A token as in the vocabulary: lower-cased, in normal form C."""
     lower = token.lower()
     return lower if lower.isascii() else unicodedata.normalize("NFC", lower)
 
 
 def read_vocabulary(folder: Path) -> Vocabulary:
-    """The vocabulary that `Vocabulary.save` wrote.
-
-    Raises:
-        ArtefactError: the file is missing or damaged.
-    """
-    words = read_json(folder / FILE, "the vocabulary of the language model")
-    whole = isinstance(words, list) and all(isinstance(word, str) for word in words)
-    if not whole or tuple(words[: len(SPECIAL)]) != SPECIAL or len(set(words)) != len(words):
-        raise ArtefactError(
-            "the vocabulary of the language model is damaged: it is no list of distinct words, or does not begin with the special ones",
-            where=str(folder / FILE),
-            expected=f"a JSON list that begins with {', '.join(SPECIAL)}",
-            todo="restore the file, or run plant pretrain-lm again with --force",
-        )
+    """The vocabulary that `Vocabulary.save` wrote."""
+    what = "the vocabulary of the language model"
+    words = read_json(folder / FILE, what)
+    texts = isinstance(words, list) and all(isinstance(word, str) for word in words)
+    if not texts or tuple(words[: len(SPECIAL)]) != SPECIAL or len(set(words)) != len(words):
+        why = "it is no list of distinct words, or does not begin with the special ones"
+        raise damaged_file(what, why, folder / FILE, expected=f"a JSON list that begins with {', '.join(SPECIAL)}", todo=AGAIN)
     return Vocabulary(tuple(words))
 
 
 def fit_vocabulary(texts: Iterable[str], *, min_count: int, max_words: int) -> Vocabulary:
-    """The frequent words of the training texts, ties in alphabetical order.
-
-    Raises:
-        DataError: fewer than two words are left; there is then nothing to predict.
-    """
+    """The frequent words of the training texts, ties in alphabetical order; fewer than two are refused."""
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(fold(match[0]) for match in TOKEN.finditer(text))
@@ -142,23 +129,17 @@ class Sizes(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class Outputs:
-    """What the encoder gives for a window.
+    """The encoder's outputs for a window."""
 
-    Args:
-        raw: the last layer's output [B, T, E].
-        dropped: the same after the output dropout.
-        states: of every layer, to be carried to the next window.
-    """
-
-    raw: Tensor
-    dropped: Tensor
-    states: Sequence[State]
+    raw: Tensor  # of the last layer [B, T, E]
+    dropped: Tensor  # the same after the output dropout
+    states: Sequence[State]  # of every layer, to be carried to the next window
 
 
 class LstmLayer(nn.Module):
     """One LSTM layer whose recurrent weights are dropped, the same ones at every token of a window (DropConnect).
 
-    The four gates stand in torch's order: input, forget, cell, output.
+    The four gates are in torch's order: input, forget, cell, output.
 
     Source: Merity et al. 2018, arXiv:1708.02182, section 2.
     """
@@ -182,13 +163,7 @@ class LstmLayer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Word embedding and LSTM layers; the last has the size of the embedding.
-
-    Args:
-        words: rows V of the embedding.
-        sizes: of the layers.
-        dropouts: shares of what is zeroed in training.
-    """
+    """Word embedding and LSTM layers; the last has the size of the embedding."""
 
     def __init__(self, words: int, sizes: Sizes, dropouts: DropoutOptions) -> None:
         super().__init__()
@@ -200,12 +175,7 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(LstmLayer(before, after, dropouts.weight_dropout) for before, after in pairwise(widths))
 
     def forward(self, ids: Tensor, states: Sequence[State] | None = None) -> Outputs:
-        """Read a window.
-
-        Args:
-            ids: rows of its tokens [B, T].
-            states: of the window before (None: the beginning).
-        """
+        """Read a window of tokens [B, T] after the states of the window before (None: the beginning)."""
         drop = self.dropouts
         outputs = locked_dropout(self._embed(ids), drop.input_dropout, self.training)
         after: list[State] = []
@@ -217,13 +187,13 @@ class Encoder(nn.Module):
         return Outputs(raw=outputs, dropped=locked_dropout(outputs, drop.output_dropout, self.training), states=after)
 
     def _embed(self, ids: Tensor) -> Tensor:
-        """Embeddings [B, T, E]; a word that is dropped is dropped wherever it stands in the window."""
-        found: Tensor = self.embedding(ids)
+        """Embeddings [B, T, E]; a dropped word is dropped everywhere in the window."""
+        embedded: Tensor = self.embedding(ids)
         share = self.dropouts.embedding_dropout
         if not self.training or not share:
-            return found
+            return embedded
         kept = torch.rand(len(self.embedding.weight), device=ids.device) >= share
-        return found * (kept.to(found.dtype) / (1 - share))[ids].unsqueeze(-1)
+        return embedded * (kept.to(embedded.dtype) / (1 - share))[ids].unsqueeze(-1)
 
     def _empty(self, layer: nn.Module, ids: Tensor) -> State:
         weight = layer.get_parameter("weight_hh")
@@ -232,11 +202,7 @@ class Encoder(nn.Module):
 
 
 class LanguageModel(nn.Module):
-    """The encoder and an output layer whose weights are the embedding's.
-
-    Args:
-        encoder: reads.
-    """
+    """The encoder and an output layer whose weights are the embedding's."""
 
     def __init__(self, encoder: Encoder) -> None:
         super().__init__()
@@ -244,7 +210,7 @@ class LanguageModel(nn.Module):
         self.output_bias = nn.Parameter(torch.zeros(len(encoder.embedding.weight)))
 
     def forward(self, ids: Tensor, states: Sequence[State] | None = None) -> tuple[Tensor, Outputs]:
-        """Logits of the next token [B, T, V], and what the encoder gave."""
+        """Logits of the next token [B, T, V], and the encoder's outputs."""
         outputs: Outputs = self.encoder(ids, states)
         return functional.linear(outputs.dropped, self.encoder.embedding.weight, self.output_bias), outputs
 
@@ -268,47 +234,34 @@ def first_rows(states: Sequence[State], count: int) -> list[State]:
 
 
 Ids = npt.NDArray[np.int64]
-IGNORED = -100
-"""Target of a position that does not count; what torch's cross-entropy passes over."""
+IGNORED = -100  # target of a position that torch's cross-entropy ignores
 
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """Tokens and the tokens that follow them.
+    """Tokens and the tokens that follow them."""
 
-    Args:
-        inputs: [B, T].
-        targets: [B, T], `IGNORED` where nothing is to be predicted.
-    """
-
-    inputs: Ids
-    targets: Ids
+    inputs: Ids  # [B, T]
+    targets: Ids  # [B, T], `IGNORED` where nothing is to be predicted
 
 
 @dataclass(frozen=True, kw_only=True)
 class Streams:
-    """The training documents of an epoch as one text, cut into streams of equal length.
+    """The training documents of an epoch as one text, cut into streams of equal length."""
 
-    Args:
-        documents: rows of each document's tokens.
-        direction: from the first word or from the last.
-        batch: streams; fewer where the text is too short for a whole window in each.
-        window: tokens of a stream in one step.
-    """
-
-    documents: Sequence[IntArray]
+    documents: Sequence[IntArray]  # rows of each document's tokens
     direction: Direction
-    batch: int
-    window: int
+    batch: int  # streams; fewer where the text is too short for a full window in each
+    window: int  # tokens of a stream in one step
 
     @property
     def tokens(self) -> int:
-        """Tokens of the whole text; each document has a mark of its beginning."""
+        """Tokens of the text; each document has a mark of its beginning."""
         return sum(len(document) + 1 for document in self.documents)
 
     @property
     def count(self) -> int:
-        """Streams that there are."""
+        """Number of streams."""
         return min(self.batch, max(1, (self.tokens - 1) // self.window))
 
     @property
@@ -317,7 +270,7 @@ class Streams:
         return -(-((self.tokens - 1) // self.count) // self.window)
 
     def windows(self, seed: int, epoch: int) -> Iterator[Window]:
-        """The windows of an epoch, documents in an order of its own; window t of a stream follows on its window t − 1.
+        """The windows of an epoch, which has its own order of documents; window t of a stream follows on its window t − 1.
 
         The few tokens that do not fill all streams alike are left out: others in every epoch.
         """
@@ -342,8 +295,8 @@ def document_batches(documents: Sequence[IntArray], direction: Direction, batch:
         width = 1 + len(documents[rows[0]])
         inputs = np.full((len(rows), width), PAD, dtype=np.int64)
         targets = np.full((len(rows), width), IGNORED, dtype=np.int64)
-        for place, row in enumerate(rows):
+        for number, row in enumerate(rows):
             tokens = documents[row][::step]
-            inputs[place, : len(tokens) + 1] = [BEGIN, *tokens]
-            targets[place, : len(tokens) + 1] = [*tokens, BEGIN]
+            inputs[number, : len(tokens) + 1] = [BEGIN, *tokens]
+            targets[number, : len(tokens) + 1] = [*tokens, BEGIN]
         yield Window(inputs=inputs, targets=targets)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from plant_awd_lstm import Direction
-from plant_awd_lstm.language_model import BEGIN, PAD, SPECIAL, UNKNOWN, LanguageModel, Sizes, Vocabulary
+from plant_awd_lstm.language_model import AGAIN, BEGIN, PAD, SPECIAL, UNKNOWN, LanguageModel, Sizes, Vocabulary
 from plant_cli.api import ArtefactError, DataError, first_line
+from plant_cli.api.errors import damaged_file
 from plant_cli.kit import read_json, read_tensors, write_json, write_tensors
 
 DESCRIPTION = "language-model.json"
-AGAIN = "restore the file, or run plant pretrain-lm again with --force"
 
 
 def weights_path(folder: Path, direction: Direction) -> Path:
@@ -31,23 +30,15 @@ def write_description(folder: Path, sizes: Sizes, perplexities: dict[str, float]
 
 
 def read_description(folder: Path) -> tuple[Sizes, dict[str, float]]:
-    """What `write_description` wrote.
-
-    Raises:
-        ArtefactError: the file is missing or damaged.
-    """
-    known: Any = read_json(folder / DESCRIPTION, "the description of the language model")
+    """Sizes and perplexities of a language model."""
+    what = "the description of the language model"
+    known: Any = read_json(folder / DESCRIPTION, what)
     try:
         sizes = Sizes(embedding=int(known["embedding"]), hidden=int(known["hidden"]), layers=int(known["layers"]))
-        perplexities = {str(name): float(value) for name, value in known["perplexity"].items()}
+        return sizes, {str(name): float(value) for name, value in known["perplexity"].items()}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ArtefactError(
-            "the description of the language model is damaged: it lacks a key, or a value is no number",
-            where=str(folder / DESCRIPTION),
-            expected="embedding, hidden, layers and perplexity, as the stage wrote them",
-            todo=AGAIN,
-        ) from error
-    return sizes, perplexities
+        expected = "embedding, hidden, layers and perplexity, as the stage wrote them"
+        raise damaged_file(what, "it lacks a key, or a value is no number", folder / DESCRIPTION, expected=expected, todo=AGAIN) from error
 
 
 def write_weights(folder: Path, direction: Direction, encoder: nn.Module, vocabulary: Vocabulary) -> None:
@@ -57,11 +48,7 @@ def write_weights(folder: Path, direction: Direction, encoder: nn.Module, vocabu
 
 
 def read_weights(folder: Path, direction: Direction, encoder: nn.Module, vocabulary: Vocabulary) -> None:
-    """Read weights into an encoder.
-
-    Raises:
-        ArtefactError: the file is missing or damaged, or belongs to another vocabulary or to other sizes.
-    """
+    """Read weights into an encoder; `ArtefactError` if they are missing or damaged, or of another vocabulary or other sizes."""
     path = weights_path(folder, direction)
     if not path.exists():
         raise ArtefactError(
@@ -80,12 +67,12 @@ def read_weights(folder: Path, direction: Direction, encoder: nn.Module, vocabul
         )
     wanted = encoder.state_dict()
     for name in sorted({*tensors, *wanted}):
-        found, needed = (list(found[name].shape) if name in found else None for found in (tensors, wanted))
-        if found != needed:
+        shape, needed = (list(weights[name].shape) if name in weights else None for weights in (tensors, wanted))
+        if shape != needed:
             raise ArtefactError(
-                f"the weights '{name}' of the language model have shape {found}, where the network has {needed}",
+                f"the weights '{name}' of the language model have shape {shape}, where the network has {needed}",
                 where=str(path),
-                expected="weights of the sizes in language-model.json beside them",
+                expected="weights of the sizes in language-model.json of the same folder",
                 todo=AGAIN,
             )
     with torch.no_grad():
@@ -97,60 +84,57 @@ THEIR_SPECIAL = {"xxpad": PAD, "xxunk": UNKNOWN, "xxbos": BEGIN}
 EMBEDDING, BIAS = "encoder.embedding.weight", "output_bias"
 PREFIXES = re.compile(r"^(?:module\.|model\.|0\.|1\.)+")
 RECURRENT = re.compile(r"^rnns\.(\d+)\.(?:module\.)?(weight_ih|weight_hh|bias_ih|bias_hh)_l0(_raw)?$")
-OWN = re.compile(r"^(?:encoder\.)?(embedding\.weight|layers\.\d+\.(?:weight|bias)_(?:ih|hh))$")
+OURS = re.compile(r"^(?:encoder\.)?(embedding\.weight|layers\.\d+\.(?:weight|bias)_(?:ih|hh))$")
 TO_SAFETENSORS = "save its tensors as safetensors where you trust the file, and give that one"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Imported:
-    """What was taken from a file.
+def import_weights(model: LanguageModel, vocabulary: Vocabulary, path: Path, words: Path) -> tuple[int, int]:
+    """Start a fresh language model from published weights, with the words of their rows; other words start from the mean embedding.
 
-    Args:
-        matched: words of the vocabulary that have a row in the file.
-        words: words of the vocabulary.
+    Returns:
+        Words of the vocabulary that have a published row, and words of the vocabulary.
     """
-
-    matched: int
-    words: int
-
-
-def import_weights(model: LanguageModel, vocabulary: Vocabulary, path: Path, words: Path) -> Imported:
-    """Start a language model from published weights; words that they lack start from the mean embedding.
-
-    Args:
-        model: fresh, of the published sizes.
-        vocabulary: of the corpus.
-        path: the published weights.
-        words: the words of their rows.
-
-    Raises:
-        ArtefactError: the file cannot be read, holds more than tensors, or lacks a weight.
-        DataError: a weight has another shape than the network's, no place in it, or is not a number, or the list of words does not fit,
-            or has none of the corpus's words.
-    """
-    found = _rename(read_published(path), path)
+    published = _rename(read_published(path), path)
     known = read_words(words)
     wanted = dict(model.named_parameters())
-    for name, parameter in wanted.items():
-        if name not in (EMBEDDING, BIAS):
-            _require_shape(name, found.get(name), list(parameter.shape), path)
-    _refuse_further_layers(found, wanted, path)
-    _require_finite(found, path)
-    _require_shape(EMBEDDING, found[EMBEDDING], [len(known), wanted[EMBEDDING].shape[1]], path, rows=words)
+    layers = {name: parameter for name, parameter in wanted.items() if name not in (EMBEDDING, BIAS)}
+    for name, parameter in layers.items():
+        _require_shape(name, published.get(name), list(parameter.shape), path)
+    for name in sorted(published.keys() - wanted.keys()):
+        raise DataError(
+            f"the published weights '{name}' have no place in this network",
+            where=str(path),
+            expected="as many layers as the network has",
+            todo="set --layers to the published number",
+        )
+    for name, tensor in sorted(published.items()):
+        if not bool(torch.isfinite(tensor).all()):
+            raise DataError(
+                f"the published weights '{name}' hold what is not a finite number",
+                where=str(path),
+                expected="finite numbers",
+                todo="get the file again, or train from scratch without --weights",
+            )
+    _require_shape(EMBEDDING, published[EMBEDDING], [len(known), wanted[EMBEDDING].shape[1]], path, rows=words)
     rows = _match(vocabulary, known)
-    taken = Imported(matched=int((rows[len(SPECIAL) :] >= 0).sum()), words=len(vocabulary) - len(SPECIAL))
-    if not taken.matched:
-        _refuse_other_words(vocabulary, known, words)
+    matched = int((rows[len(SPECIAL) :] >= 0).sum())
+    if not matched:
+        ours, theirs = (", ".join(map(repr, some[len(SPECIAL) : len(SPECIAL) + 3])) for some in (vocabulary.words, known))
+        raise DataError(
+            f"none of the {len(vocabulary) - len(SPECIAL):,} words of the corpus has a published embedding",
+            where=f"{words}: {theirs}, …, where the corpus has {ours}, …",
+            expected="words of the corpus's language, in lower case",
+            todo="correct --words, give weights of this language, or train from scratch without --weights",
+        )
     with torch.no_grad():
-        for name, parameter in wanted.items():
-            if name not in (EMBEDDING, BIAS):
-                parameter.copy_(found[name])
-        wanted[EMBEDDING].copy_(_take(found[EMBEDDING], rows))
+        for name, parameter in layers.items():
+            parameter.copy_(published[name])
+        wanted[EMBEDDING].copy_(_take(published[EMBEDDING], rows))
         wanted[EMBEDDING][PAD] = 0
-        if BIAS in found:
-            _require_shape(BIAS, found[BIAS], [len(known)], path, rows=words)
-            wanted[BIAS].copy_(_take(found[BIAS], rows))
-    return taken
+        if BIAS in published:
+            _require_shape(BIAS, published[BIAS], [len(known)], path, rows=words)
+            wanted[BIAS].copy_(_take(published[BIAS], rows))
+    return matched, len(vocabulary) - len(SPECIAL)
 
 
 def read_published(path: Path) -> dict[str, Tensor]:
@@ -162,17 +146,17 @@ def read_published(path: Path) -> dict[str, Tensor]:
     if path.suffix == ".safetensors":
         return read_tensors(path, "the published weights", "get the file again")[0]
     try:
-        found: Any = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # whatever a damaged file makes of its reader
+        content: Any = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # a damaged file may raise anything
         raise ArtefactError(
             f"the published weights cannot be read as tensors alone: {first_line(error)}",
             where=str(path),
-            expected="safetensors, or a file of torch.save that holds a mapping of names to tensors and nothing else",
+            expected="safetensors, or a file of torch.save with a mapping of names to tensors and nothing else",
             todo=f"get the file again; if it holds other objects, reading it would run its code: {TO_SAFETENSORS}",
         ) from error
-    if isinstance(found, Mapping) and isinstance(found.get("model"), Mapping):
-        found = found["model"]
-    tensors = {str(name): value for name, value in found.items() if isinstance(value, Tensor)} if isinstance(found, Mapping) else {}
+    content = content if isinstance(content, Mapping) else {}
+    content = content["model"] if isinstance(content.get("model"), Mapping) else content
+    tensors = {str(name): value for name, value in content.items() if isinstance(value, Tensor)}
     if not tensors:
         raise ArtefactError(
             "the file of published weights names no tensors", where=str(path), expected="names with tensors", todo=TO_SAFETENSORS
@@ -201,31 +185,27 @@ def read_words(path: Path) -> list[str]:
 
 def _rename(tensors: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
     """Our names; a dropped copy of the recurrent weights gives way to the raw ones."""
-    found: dict[str, Tensor] = {}
+    renamed: dict[str, Tensor] = {}
     for name in sorted(tensors):
         bare = PREFIXES.sub("", name)
-        recurrent, own = RECURRENT.match(bare), OWN.match(bare)
+        recurrent, ours = RECURRENT.match(bare), OURS.match(bare)
         if recurrent:
-            found[f"encoder.layers.{recurrent[1]}.{recurrent[2]}"] = _pick(found, recurrent, tensors[name])
-        elif bare in ("encoder.weight", "embedding.weight") or (own and own[1] == "embedding.weight"):
-            found[EMBEDDING] = tensors[name]
+            layer = f"encoder.layers.{recurrent[1]}.{recurrent[2]}"
+            renamed[layer] = tensors[name] if recurrent[3] else renamed.get(layer, tensors[name])
+        elif bare in ("encoder.weight", "embedding.weight") or (ours and ours[1] == "embedding.weight"):
+            renamed[EMBEDDING] = tensors[name]
         elif bare in ("decoder.bias", BIAS):
-            found[BIAS] = tensors[name]
-        elif own:
-            found[f"encoder.{own[1]}"] = tensors[name]
-    if EMBEDDING not in found or "encoder.layers.0.weight_hh" not in found:
+            renamed[BIAS] = tensors[name]
+        elif ours:
+            renamed[f"encoder.{ours[1]}"] = tensors[name]
+    if EMBEDDING not in renamed or "encoder.layers.0.weight_hh" not in renamed:
         raise ArtefactError(
             "the file holds no AWD-LSTM that is known here",
             where=f"{path}: {', '.join(sorted(tensors)[:6])}, …",
             expected="names as fastai writes them (0.encoder.weight, 0.rnns.0.weight_hh_l0_raw, …) or as plant does",
             todo="rename the tensors, or train from scratch without --weights",
         )
-    return found
-
-
-def _pick(found: Mapping[str, Tensor], match: re.Match[str], tensor: Tensor) -> Tensor:
-    before = found.get(f"encoder.layers.{match[1]}.{match[2]}")
-    return tensor if before is None or match[3] else before
+    return renamed
 
 
 def _require_shape(name: str, found: Tensor | None, wanted: list[int], path: Path, rows: Path | None = None) -> None:
@@ -240,44 +220,11 @@ def _require_shape(name: str, found: Tensor | None, wanted: list[int], path: Pat
     )
 
 
-def _refuse_further_layers(found: Mapping[str, Tensor], wanted: Mapping[str, Tensor], path: Path) -> None:
-    name = next((name for name in sorted(found) if name not in wanted), None)
-    if name is not None:
-        raise DataError(
-            f"the published weights '{name}' have no place in this network",
-            where=str(path),
-            expected="as many layers as the network has",
-            todo="set --layers to the published number",
-        )
-
-
-def _require_finite(found: Mapping[str, Tensor], path: Path) -> None:
-    name = next((name for name, tensor in sorted(found.items()) if not bool(torch.isfinite(tensor).all())), None)
-    if name is not None:
-        raise DataError(
-            f"the published weights '{name}' hold what is not a finite number",
-            where=str(path),
-            expected="finite numbers",
-            todo="get the file again, or train from scratch without --weights",
-        )
-
-
-def _refuse_other_words(vocabulary: Vocabulary, known: list[str], path: Path) -> None:
-    theirs = [word for word in known if not word.startswith("xx")]
-    first = [", ".join(map(repr, words[:3])) for words in (vocabulary.words[len(SPECIAL) :], theirs)]
-    raise DataError(
-        f"none of the {len(vocabulary) - len(SPECIAL):,} words of the corpus has a published embedding",
-        where=f"{path}: {first[1]}, …, where the corpus has {first[0]}, …",
-        expected="words of the corpus's language, in lower case",
-        todo="correct --words, give weights of this language, or train from scratch without --weights",
-    )
-
-
 def _match(vocabulary: Vocabulary, known: list[str]) -> Tensor:
     """For each word of the vocabulary its row in the published weights, or −1."""
-    places = {word: row for row, word in reversed(list(enumerate(known)))}
-    special = {own: places[theirs] for theirs, own in THEIR_SPECIAL.items() if theirs in places}
-    return torch.tensor([special.get(row, places.get(word, -1)) for row, word in enumerate(vocabulary.words)])
+    rows = {word: row for row, word in reversed(list(enumerate(known)))}
+    special = {ours: rows[theirs] for theirs, ours in THEIR_SPECIAL.items() if theirs in rows}
+    return torch.tensor([special.get(row, rows.get(word, -1)) for row, word in enumerate(vocabulary.words)])
 
 
 def _take(table: Tensor, rows: Tensor) -> Tensor:

@@ -19,15 +19,7 @@ from plant_cli.kit import split_layers
 
 
 class AwdLstmBackbone:
-    """`plant_cli.api.Backbone` over a language model.
-
-    Args:
-        options: of the backbone.
-        folder: of a finished `pretrain-lm`, or one that `save` wrote to.
-
-    Raises:
-        ArtefactError: a file of the folder is missing or damaged, or they do not belong together.
-    """
+    """`plant_cli.api.Backbone` over a language model, from the folder of a finished `pretrain-lm`, or one that `save` wrote to."""
 
     def __init__(self, options: AwdLstmOptions, folder: Path) -> None:
         self.options = options
@@ -42,7 +34,7 @@ class AwdLstmBackbone:
 
     @property
     def origin(self) -> str:
-        """See `plant_cli.api.TracedBackbone.origin`."""
+        """The language model, its perplexity and its words."""
         reached = self.perplexities.get(self.options.direction)
         figure = "" if reached is None else f" (validation perplexity {reached:.1f})"
         return f"the {self.options.direction} language model of {self.folder}{figure}, {len(self.vocabulary):,} words"
@@ -58,11 +50,7 @@ class AwdLstmBackbone:
         )
 
     def encode(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
-        """See `plant_cli.api.Backbone.encode`. The state is carried from window to window; gradients end where a window begins.
-
-        Raises:
-            TrainingError: the state that is carried is not a number.
-        """
+        """Hidden states and mask; the state is carried from window to window, and gradients end where a window begins."""
         device = self.network.embedding.weight.device
         lengths = np.array([len(ids) for ids in batch.ids])
         order = np.argsort(-lengths, kind="stable")
@@ -81,8 +69,8 @@ class AwdLstmBackbone:
         longest = max(1, len(batch.ids[order[0]]))
         laid_out = np.full((len(batch), 1 + longest), PAD, dtype=np.int64)
         laid_out[:, 0] = BEGIN
-        for place, row in enumerate(order):
-            laid_out[place, 1 : 1 + len(batch.ids[row])] = batch.ids[row][::step]
+        for number, row in enumerate(order):
+            laid_out[number, 1 : 1 + len(batch.ids[row])] = batch.ids[row][::step]
         return torch.from_numpy(laid_out)
 
     def _read(self, ids: Tensor, lengths: np.ndarray) -> Tensor:
@@ -99,9 +87,9 @@ class AwdLstmBackbone:
 
     @staticmethod
     def _reverse(mask: Tensor) -> Tensor:
-        """For each position [B, T] where the backward reading has it; padding stays where it is."""
-        places = torch.arange(mask.shape[1], device=mask.device)[None, :].expand_as(mask)
-        return torch.where(mask, mask.sum(1, keepdim=True) - 1 - places, places)
+        """The position of each token [B, T] in the backward reading; padding stays where it is."""
+        positions = torch.arange(mask.shape[1], device=mask.device)[None, :].expand_as(mask)
+        return torch.where(mask, mask.sum(1, keepdim=True) - 1 - positions, positions)
 
     def _require_finite(self, hidden: Tensor, mask: Tensor) -> None:
         if bool(torch.isfinite(hidden.detach().sum())):
@@ -110,8 +98,8 @@ class AwdLstmBackbone:
         if not bool(wrong.any()):
             return
         document = int(wrong.any(1).nonzero()[0])
-        places, backward = wrong[document].nonzero().flatten().tolist(), self.options.direction == "backward"
-        token = places[-1] if backward else places[0]  # the first that is read
+        tokens, backward = wrong[document].nonzero().flatten().tolist(), self.options.direction == "backward"
+        token = tokens[-1] if backward else tokens[0]  # the first that is read
         step = int(mask[document].sum()) - token if backward else 1 + token  # after the mark of the beginning
         raise TrainingError(
             "the state that the language model carries through a document is not a number",
@@ -122,31 +110,26 @@ class AwdLstmBackbone:
         )
 
     def module(self) -> nn.Module:
-        """See `plant_cli.api.Backbone.module`."""
+        """The encoder."""
         return self.network
 
     def layer_groups(self) -> Sequence[Sequence[nn.Parameter]]:
-        """See `plant_cli.api.Backbone.layer_groups`: the embedding, then each LSTM layer."""
+        """The embedding, then each LSTM layer."""
         return split_layers(self.network)
 
     def save(self, folder: Path) -> None:
-        """All that `load` needs: vocabulary, sizes and weights."""
+        """Write vocabulary, sizes and weights, as `load` reads them."""
         self.vocabulary.save(folder)
         write_description(folder, self.sizes, self.perplexities)
         write_weights(folder, self.options.direction, self.network, self.vocabulary)
 
     def restore(self, folder: Path) -> None:
-        """See `plant_cli.api.Backbone.restore`."""
+        """Read the weights of `save`."""
         read_weights(folder, self.options.direction, self.network, self.vocabulary)
 
 
 def load(options: AwdLstmOptions, machine: MachineSection) -> Backbone:
-    """Read the language model.
-
-    Raises:
-        ComponentError: no language model is named.
-        ArtefactError: it is missing or damaged.
-    """
+    """Read the language model."""
     if options.language_model is None:
         raise ComponentError(
             "the backbone 'awd-lstm' has no language model to read with, and so no vocabulary",

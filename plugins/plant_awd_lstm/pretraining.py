@@ -1,12 +1,13 @@
-"""Pretraining of the language model, with checkpoints, beside what counting alone reaches."""
+"""Pretraining of the language model, with checkpoints, and the perplexity of counting to compare it with."""
 
 from __future__ import annotations
 
 import math
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from plant_awd_lstm.language_model import (
     fit_vocabulary,
     read_documents,
 )
-from plant_awd_lstm.language_model_files import Imported, import_weights, write_description, write_weights
+from plant_awd_lstm.language_model_files import import_weights, write_description, write_weights
 from plant_cli.api import (
     Column,
     DataError,
@@ -50,18 +51,18 @@ from plant_cli.api import (
 )
 from plant_cli.kit import find_device, replacing, write_json_lines
 
-Floats = npt.NDArray[np.float64]
 DISCOUNT = 0.75
+KEPT = 2  # checkpoints of a direction
+BETAS = (0.7, 0.99)  # Howard and Ruder 2018, section 4.1
+RISE, RATIO = 0.1, 32  # Howard and Ruder 2018, equation 3
+IMPORTED_FACTOR = 2.6  # Howard and Ruder 2018, section 3.2
+HISTORY, CHECKPOINTS = "history.jsonl", "checkpoints"
+FEW_MATCHED = 0.1  # share of words with published embeddings below which there is a warning
+LOWER_RATE = "lower --rate or --clip, then --force; "
 
 
 def unigram_perplexity(train: Sequence[IntArray], other: Sequence[IntArray], words: int) -> float:
-    """Perplexity of a model that knows how often each word occurs in train, plus one.
-
-    Args:
-        train: rows of each training document's tokens.
-        other: those of the documents that are scored.
-        words: size V of the vocabulary.
-    """
+    """Perplexity on other documents of a model that counts each of V words in train, plus one; documents are rows of tokens."""
     _, targets = _pairs(other, "forward")
     return float(np.exp(-np.log(_unigram(train, words)[targets]).mean()))
 
@@ -78,131 +79,51 @@ def bigram_perplexity(train: Sequence[IntArray], other: Sequence[IntArray], word
     keys, counts = np.unique(before * words + after, return_counts=True)
     seen, followers = np.bincount(before, minlength=words), np.bincount(keys // words, minlength=words)
     before, after = _pairs(other, direction)
-    place = np.minimum(np.searchsorted(keys, before * words + after), len(keys) - 1)
-    found = np.where(keys[place] == before * words + after, counts[place], 0)
+    position = np.minimum(np.searchsorted(keys, before * words + after), len(keys) - 1)
+    together = np.where(keys[position] == before * words + after, counts[position], 0)
     known = np.maximum(seen[before], 1)
     share = np.where(seen[before] > 0, DISCOUNT * followers[before] / known, 1.0)
-    chance = np.maximum(found - DISCOUNT, 0) / known + share * unigram[after]
+    chance = np.maximum(together - DISCOUNT, 0) / known + share * unigram[after]
     return float(np.exp(-np.log(chance).mean()))
 
 
-def _unigram(train: Sequence[IntArray], words: int) -> Floats:
+def _unigram(train: Sequence[IntArray], words: int) -> npt.NDArray[np.float64]:
     _, targets = _pairs(train, "forward")
-    counts = np.bincount(targets, minlength=words) + 1.0
-    chances: Floats = counts / counts.sum()
+    counts = np.bincount(targets, minlength=words).astype(np.float64) + 1
+    chances: npt.NDArray[np.float64] = counts / counts.sum()
     return chances
 
 
 def _pairs(documents: Sequence[IntArray], direction: Direction) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Each token of the documents with the one before it, [n] and [n]; a mark stands before and after every document."""
+    """Each token of the documents with the one before it, [n] and [n]; there is a mark before and after every document."""
     step = -1 if direction == "backward" else 1
     text = np.concatenate([[BEGIN], *(part for document in documents for part in (document[::step], [BEGIN]))]).astype(np.int64)
     return text[:-1], text[1:]
 
 
-KEPT = 2
-
-
 @dataclass(kw_only=True)
 class LanguageModelPosition:
-    """Where training stands.
+    """The position in training."""
 
-    Args:
-        epoch: under way (0-based).
-        window: windows of that epoch already read.
-        step: optimiser steps in all.
-        best: lowest validation perplexity so far.
-        best_epoch: the epoch it was reached in; −1 for the start.
-        loss_sum: sum of the epoch's losses so far.
-        history: a row for each epoch.
-    """
-
-    epoch: int = 0
-    window: int = 0
-    step: int = 0
-    best: float | None = None
-    best_epoch: int = -1
-    loss_sum: float = 0.0
-    history: list[dict[str, Any]] = field(default_factory=list)
-
-
-@dataclass(kw_only=True)
-class LanguageModelTraining:
-    """All that training goes on from.
-
-    Args:
-        position: where it stands.
-        weights: of the model.
-        learned: the optimiser's state.
-        states: what is carried to the next window; None at the beginning of an epoch.
-        best: weights of the best epoch.
-    """
-
-    position: LanguageModelPosition
-    weights: dict[str, Tensor]
-    learned: dict[str, Any]
-    states: list[State] | None
-    best: dict[str, Tensor]
-
-
-def save_checkpoint(folder: Path, direction: Direction, training: LanguageModelTraining) -> None:
-    """Write a checkpoint and drop all but the last `KEPT`."""
-    content = {
-        "position": asdict(training.position),
-        "weights": training.weights,
-        "learned": training.learned,
-        "states": None if training.states is None else [list(state) for state in training.states],
-        "best": training.best,
-    }
-    path = folder / f"{direction}-{training.position.step:08d}-{training.position.epoch:04d}.pt"
-    with replacing(path) as partial, partial.open("wb") as file:
-        torch.save(content, file)
-    for old in sorted(folder.glob(f"{direction}-*.pt"))[:-KEPT]:
-        old.unlink()
-
-
-def load_checkpoint(folder: Path, direction: Direction, warn: Callable[[str], None]) -> LanguageModelTraining | None:
-    """The last checkpoint that can be read, in main memory; None if there is none. `warn` is called with each that cannot."""
-    for path in sorted(folder.glob(f"{direction}-*.pt"), reverse=True):
-        try:
-            found = torch.load(path, map_location="cpu", weights_only=True)
-            states = found["states"]
-            return LanguageModelTraining(
-                position=LanguageModelPosition(**found["position"]),
-                weights=found["weights"],
-                learned=found["learned"],
-                states=None if states is None else [(hidden, cell) for hidden, cell in states],
-                best=found["best"],
-            )
-        except Exception as error:  # whatever a damaged file makes of its reader
-            warn(f"the checkpoint {path} is damaged and is passed over ({type(error).__name__}: {first_line(error)})")
-    return None
-
-
-BETAS = (0.7, 0.99)  # Howard and Ruder 2018, section 4.1
-RISE, RATIO = 0.1, 32  # Howard and Ruder 2018, equation 3
-IMPORTED_FACTOR = 2.6  # Howard and Ruder 2018, section 3.2
+    epoch: int = 0  # under way, from 0
+    window: int = 0  # windows of that epoch already read
+    step: int = 0  # optimiser steps in all
+    best: float | None = None  # lowest validation perplexity so far
+    best_epoch: int = -1  # the epoch that reached it; −1 for the start
+    loss_sum: float = 0.0  # of the epoch so far
+    history: list[dict[str, Any]] = field(default_factory=list)  # a row for each epoch
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingPlace:
-    """Where a language model is trained.
-
-    Args:
-        device: that computes.
-        checkpoints: folder for them.
-        reporter: where progress goes.
-        stopping: true once the user asked to stop.
-        resume: whether to go on from the last checkpoint.
-        seed: order of documents and dropout follow from it.
-    """
+    """The surroundings of a training: where it computes, reports and saves."""
 
     device: torch.device
-    checkpoints: Path
+    checkpoints: Path  # folder
     reporter: Reporter
-    stopping: Callable[[], bool]
-    resume: bool
-    seed: int
+    stopping: Callable[[], bool]  # true once the user asked to stop
+    resume: bool  # whether to go on from the last checkpoint
+    seed: int  # of the order of documents and of dropout
 
 
 def slanted(step: int, steps: int) -> float:
@@ -213,16 +134,10 @@ def slanted(step: int, steps: int) -> float:
 
 
 class Pretraining:
-    """One language model and its training documents.
+    """Training of one language model on documents as rows of tokens; validation decides which epoch is kept.
 
-    Args:
-        model: on its device.
-        direction: from the first word or from the last.
-        train: rows of each training document's tokens.
-        validation: those of the validation documents; they decide which epoch is kept.
-        options: of the stage.
-        imported: whether the model starts from published weights.
-        place: where it is trained.
+    `imported`: the model starts from published weights. State and best weights are kept with the position in checkpoints, so that a
+    resumed training ends as one that was never stopped.
     """
 
     def __init__(
@@ -244,7 +159,7 @@ class Pretraining:
         head = [model.encoder.embedding.weight, model.output_bias]
         layers = [list(layer.parameters()) for layer in model.encoder.layers]
         self.rates = [options.rate, *(options.rate / factor ** (len(layers) - number) for number in range(len(layers)))]
-        groups = [{"params": found, "lr": rate} for found, rate in zip([head, *layers], self.rates, strict=True)]
+        groups = [{"params": group, "lr": rate} for group, rate in zip([head, *layers], self.rates, strict=True)]
         self.optimizer = torch.optim.AdamW(groups, betas=BETAS, weight_decay=options.weight_decay)
         self.position = LanguageModelPosition()
         self.best: dict[str, Tensor] = {}
@@ -258,32 +173,40 @@ class Pretraining:
             Interrupted: the user stopped the command; a checkpoint is saved.
             TrainingError: the loss is not a number.
         """
-        position, options = self.position, self.options
-        found = load_checkpoint(self.place.checkpoints, self.direction, self.place.reporter.warn) if self.place.resume else None
-        if found is not None:
-            position = self._continue(found)
-        elif not position.history:
+        if not (self.place.resume and self._resume()) and not self.position.history:
             self._judge(loss=None)
+        position, options = self.position, self.options
         while position.epoch < options.epochs and position.epoch - 1 - position.best_epoch < options.patience:
             self._epoch()
         self.model.load_state_dict(self.best)
         return position
 
-    def _continue(self, found: LanguageModelTraining) -> LanguageModelPosition:
-        self.model.load_state_dict(found.weights)
-        self.optimizer.load_state_dict(found.learned)
-        device = self.place.device
-        self.position, self.best = found.position, found.best
-        self.states = None if found.states is None else [(hidden.to(device), cell.to(device)) for hidden, cell in found.states]
-        self.place.reporter.note(f"{self.direction}: resumed in epoch {found.position.epoch + 1} after {found.position.step} steps")
-        return found.position
+    def _resume(self) -> bool:
+        """Go on from the last checkpoint that can be read; false if there is none."""
+        for path in sorted(self.place.checkpoints.glob(f"{self.direction}-*.pt"), reverse=True):
+            try:
+                saved = torch.load(path, map_location="cpu", weights_only=True)
+                self.position, states = LanguageModelPosition(**saved["position"]), saved["states"]
+                self.model.load_state_dict(saved["weights"])
+                self.optimizer.load_state_dict(saved["learned"])
+                self.best = saved["best"]
+                self.states = (
+                    None if states is None else [(hidden.to(self.place.device), cell.to(self.place.device)) for hidden, cell in states]
+                )
+            except Exception as error:  # a damaged file may raise anything
+                what = f"{type(error).__name__}: {first_line(error)}"
+                self.place.reporter.warn(f"the checkpoint {path} is damaged and is passed over ({what})")
+                continue
+            self.place.reporter.note(f"{self.direction}: resumed in epoch {self.position.epoch + 1} after {self.position.step} steps")
+            return True
+        return False
 
     def _epoch(self) -> None:
         position, steps = self.position, self.streams.steps
         self.model.train()
         description = f"{self.direction} epoch {position.epoch + 1}/{self.options.epochs}"
         with self.place.reporter.progress(description, steps - position.window, "windows") as task:
-            for window in self._remaining():
+            for window in islice(self.streams.windows(self.place.seed, position.epoch), position.window, None):
                 self._step(window)
                 task.advance(1, perplexity=math.exp(min(50.0, position.loss_sum / position.window)))
                 if self.place.stopping():
@@ -298,12 +221,6 @@ class Pretraining:
         if self.place.stopping() and position.epoch < self.options.epochs:
             self._stop()
 
-    def _remaining(self) -> Iterator[Window]:
-        windows = self.streams.windows(self.place.seed, self.position.epoch)
-        for _ in range(self.position.window):
-            next(windows)
-        yield from windows
-
     def _step(self, window: Window) -> None:
         position, options = self.position, self.options
         torch.manual_seed(self.place.seed * 1_000_003 + position.step)  # dropout follows from the position: a resumed run draws the same
@@ -311,12 +228,18 @@ class Pretraining:
         total = self.streams.steps * options.epochs
         for number, (group, rate) in enumerate(zip(self.optimizer.param_groups, self.rates, strict=True)):
             group["lr"] = rate * slanted(position.step, total) if active or number == 0 else 0.0
-        loss = self._loss(window)
-        share = float(loss[0].detach())
+        entropy, loss = self._loss(window)
+        share = float(entropy.detach())
         if not math.isfinite(share):
-            self._refuse_nan()
+            where = f"epoch {position.epoch + 1}, window {position.window + 1}"
+            raise TrainingError(
+                f"the loss of the {self.direction} language model is not a number in {where}",
+                where=str(self.place.checkpoints),
+                expected="a finite loss",
+                todo=f"{LOWER_RATE}--resume goes on from the last checkpoint",
+            )
         self.optimizer.zero_grad()
-        loss[1].backward()  # type: ignore[no-untyped-call]
+        loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self.model.parameters(), options.clip)
         self.optimizer.step()
         position.loss_sum += share
@@ -325,7 +248,7 @@ class Pretraining:
 
     def _loss(self, window: Window) -> tuple[Tensor, Tensor]:
         """Mean cross-entropy of a window, and the same with both penalties on the last layer's output."""
-        inputs, targets = (torch.from_numpy(found).to(self.place.device) for found in (window.inputs, window.targets))
+        inputs, targets = (torch.from_numpy(ids).to(self.place.device) for ids in (window.inputs, window.targets))
         logits, outputs = self.model(inputs, self.states)
         self.states = detach(outputs.states)
         entropy = functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
@@ -347,14 +270,22 @@ class Pretraining:
             self.best = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
 
     def _save(self) -> None:
-        training = LanguageModelTraining(
-            position=self.position,
-            weights=self.model.state_dict(),
-            learned=self.optimizer.state_dict(),
-            states=self.states,
-            best=self.best,
-        )
-        save_checkpoint(self.place.checkpoints, self.direction, training)
+        """Write a checkpoint and drop all but the last `KEPT`."""
+        content = {
+            "position": asdict(self.position),
+            "weights": self.model.state_dict(),
+            "learned": self.optimizer.state_dict(),
+            "states": None if self.states is None else [list(state) for state in self.states],
+            "best": self.best,
+        }
+        folder = self.place.checkpoints
+        with (
+            replacing(folder / f"{self.direction}-{self.position.step:08d}-{self.position.epoch:04d}.pt") as partial,
+            partial.open("wb") as file,
+        ):
+            torch.save(content, file)
+        for old in sorted(folder.glob(f"{self.direction}-*.pt"))[:-KEPT]:
+            old.unlink()
         self.saved = time.monotonic()
 
     def _stop(self) -> None:
@@ -362,27 +293,14 @@ class Pretraining:
         raise Interrupted(
             f"stopped in epoch {self.position.epoch + 1} of the {self.direction} language model",
             where=str(self.place.checkpoints),
-            expected="nothing: this is what was asked for",
+            expected="",
             todo="run the same command again with --resume to go on exactly where it stopped",
-        )
-
-    def _refuse_nan(self) -> None:
-        raise TrainingError(
-            f"the loss of the {self.direction} language model is not a number in epoch {self.position.epoch + 1}, "
-            f"window {self.position.window + 1}",
-            where=str(self.place.checkpoints),
-            expected="a finite loss",
-            todo="lower --rate or --clip, then --force; --resume goes on from the last checkpoint",
         )
 
 
 @torch.no_grad()
 def perplexity(model: LanguageModel, documents: Sequence[IntArray], direction: Direction, *, batch: int, window: int) -> float:
-    """Perplexity over every token of the documents and the end of each; each document is read from its beginning, state carried.
-
-    Raises:
-        TrainingError: it is not a number.
-    """
+    """Perplexity over every token of the documents and the end of each; each document is read from its beginning, state carried."""
     model.eval()
     device = model.output_bias.device
     lost, count = 0.0, 0
@@ -399,53 +317,24 @@ def perplexity(model: LanguageModel, documents: Sequence[IntArray], direction: D
             f"the perplexity of the {direction} language model is not a number",
             where="the validation documents",
             expected="finite weights",
-            todo="lower --rate or --clip, then --force; published weights that hold such numbers cannot be used",
+            todo=f"{LOWER_RATE}published weights that hold such numbers cannot be used",
         )
     return math.exp(min(700.0, lost / max(1, count)))
 
 
-HISTORY = "history.jsonl"
-CHECKPOINTS = "checkpoints"
-FEW_MATCHED = 0.1
-"""Share of words with published embeddings below which there is a warning."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Texts:
-    """The documents as rows of the vocabulary.
-
-    Args:
-        vocabulary: the words of train.
-        train: tokens of each training document.
-        validation: tokens of each validation document.
-    """
-
-    vocabulary: Vocabulary
-    train: Sequence[IntArray]
-    validation: Sequence[IntArray]
-
-    @property
-    def unknown(self) -> float:
-        """Share of validation tokens that have no embedding of their own."""
-        tokens = sum(map(len, self.validation))
-        return sum(int((document == UNKNOWN).sum()) for document in self.validation) / max(1, tokens)
-
-
 def pretrain(context: StageContext, options: PretrainLmOptions) -> Result:
-    """Fit the vocabulary on train, train the language models there, and keep of each the epoch with the lowest validation perplexity.
-
-    Raises:
-        DataError: the training texts have too few words, or published weights do not fit.
-        UsageError: options do not go together.
-        Interrupted: the user stopped the command; a checkpoint is saved.
-        TrainingError: the loss is not a number.
-    """
+    """Fit the vocabulary on train, train the language models there, and keep of each the epoch with the lowest validation perplexity."""
     directions: list[Direction] = ["forward", "backward"] if options.directions == "both" else [options.directions]
     published = {name: path for name, path in (("forward", options.weights), ("backward", options.weights_backward)) if path}
     _require_words(options, published, directions)
-    texts = _read(context, options)
+    vocabulary, train, validation = _read(context, options)
+    device = find_device(context.machine.device)
+    if device.type == "cpu" and context.machine.threads:
+        torch.set_num_threads(context.machine.threads)
+    if device.type == "cuda" and context.machine.precision != "fp32":
+        torch.set_float32_matmul_precision("high")  # TF32
     place = TrainingPlace(
-        device=_prepare_device(context),
+        device=device,
         checkpoints=context.folder / CHECKPOINTS,
         reporter=context.reporter,
         stopping=lambda: context.stopping,
@@ -453,34 +342,32 @@ def pretrain(context: StageContext, options: PretrainLmOptions) -> Result:
         seed=context.machine.seed,
     )
     sizes = Sizes(embedding=options.embedding, hidden=options.hidden, layers=options.layers)
-    texts.vocabulary.save(context.folder)
+    vocabulary.save(context.folder)
     history: list[dict[str, Any]] = []
     reached: dict[str, float] = {}
     for number, direction in enumerate(directions):
         torch.manual_seed(context.machine.seed * 2 + number)
-        model = LanguageModel(Encoder(len(texts.vocabulary), sizes, options))
+        model = LanguageModel(Encoder(len(vocabulary), sizes, options))
         if direction in published:
-            taken = import_weights(model, texts.vocabulary, Path(published[direction]), Path(str(options.words)))
-            _tell_matched(direction, taken, context.reporter)
-        training = Pretraining(
-            model.to(place.device), direction, texts.train, texts.validation, options, imported=direction in published, place=place
-        )
+            matched, words = import_weights(model, vocabulary, Path(published[direction]), Path(str(options.words)))
+            found = f"{direction}: {matched:,} of {words:,} words have published embeddings"
+            if matched < FEW_MATCHED * words:
+                hint = "is --words a list of the corpus's language, in lower case?"
+                context.reporter.warn(f"{found}, all others start from the mean: {hint}")
+            else:
+                context.reporter.note(found)
+        training = Pretraining(model.to(device), direction, train, validation, options, imported=direction in published, place=place)
         position = training.run()
-        write_weights(context.folder, direction, model.encoder, texts.vocabulary)
+        write_weights(context.folder, direction, model.encoder, vocabulary)
         history += position.history
         reached[direction] = float(position.best or 0.0)
         write_json_lines(context.folder / HISTORY, history)
     write_description(context.folder, sizes, reached)
     shutil.rmtree(place.checkpoints, ignore_errors=True)
-    return _report(texts, history, reached)
-
-
-def _tell_matched(direction: Direction, taken: Imported, reporter: Reporter) -> None:
-    told = f"{direction}: {taken.matched:,} of {taken.words:,} words have published embeddings"
-    if taken.matched < FEW_MATCHED * taken.words:
-        reporter.warn(f"{told}, all others start from the mean: is --words a list of the corpus's language, in lower case?")
-    else:
-        reporter.note(told)
+    unknown = sum(int((document == UNKNOWN).sum()) for document in validation) / max(1, sum(map(len, validation)))
+    unigram = unigram_perplexity(train, validation, len(vocabulary))
+    bigrams = {name: bigram_perplexity(train, validation, len(vocabulary), name) for name in directions}
+    return _report(history, reached, unigram, bigrams, words=len(vocabulary), unknown=unknown)
 
 
 def _require_words(options: PretrainLmOptions, published: dict[str, str], directions: Sequence[str]) -> None:
@@ -496,41 +383,38 @@ def _require_words(options: PretrainLmOptions, published: dict[str, str], direct
         )
 
 
-def _read(context: StageContext, options: PretrainLmOptions) -> Texts:
+def _read(context: StageContext, options: PretrainLmOptions) -> tuple[Vocabulary, list[IntArray], list[IntArray]]:
+    """The vocabulary, and the documents of train and validation as its rows."""
     corpus = context.corpus()
     splits: dict[SplitName, Sequence[str]] = {name: corpus.split(name).texts for name in ("train", "validation")}
     vocabulary = fit_vocabulary(splits["train"], min_count=options.min_count, max_words=options.max_words)
-    found: dict[str, list[IntArray]] = {}
+    tokens: dict[SplitName, list[IntArray]] = {}
     for name, texts in splits.items():
-        found[name] = []
+        tokens[name] = []
         with context.reporter.progress(f"tokenising {name}", len(texts), "documents") as task:
             for start in range(0, len(texts), 512):
                 part = texts[start : start + 512]
-                found[name] += read_documents(vocabulary, part)
+                tokens[name] += read_documents(vocabulary, part)
                 task.advance(len(part))
-    if not any(len(document) for document in found["validation"]):
+    if not any(len(document) for document in tokens["validation"]):
         raise DataError(
             "no validation document has a word: the perplexity of the language model cannot be measured",
             where="split validation",
             expected="documents with text",
             todo="look at the corpus with `plant data stats`",
         )
-    return Texts(vocabulary=vocabulary, train=found["train"], validation=found["validation"])
+    return vocabulary, tokens["train"], tokens["validation"]
 
 
-def _prepare_device(context: StageContext) -> torch.device:
-    device = find_device(context.machine.device)
-    if device.type == "cpu" and context.machine.threads:
-        torch.set_num_threads(context.machine.threads)
-    if device.type == "cuda" and context.machine.precision != "fp32":
-        torch.set_float32_matmul_precision("high")  # TF32
-    return device
-
-
-def _report(texts: Texts, history: Sequence[dict[str, Any]], reached: dict[str, float]) -> Result:
-    words = len(texts.vocabulary)
-    unigram = unigram_perplexity(texts.train, texts.validation, words)
-    bigrams = {name: bigram_perplexity(texts.train, texts.validation, words, name) for name in ("forward", "backward") if name in reached}
+def _report(
+    history: Sequence[dict[str, Any]],
+    reached: dict[str, float],
+    unigram: float,
+    bigrams: dict[Direction, float],
+    *,
+    words: int,
+    unknown: float,
+) -> Result:
     rows = [["unigram", None, None, unigram], *([f"bigram, {name}", None, None, value] for name, value in bigrams.items())]
     rows += [[f"awd-lstm, {row['direction']}", row["epoch"], row["train"], row["validation"]] for row in history]
     columns = [Column(name="model"), Column(name="epoch", kind="count"), Column(name="training perplexity", kind="exact")]
@@ -538,7 +422,7 @@ def _report(texts: Texts, history: Sequence[dict[str, Any]], reached: dict[str, 
     kept = ", ".join(f"{name} {value:.2f}" for name, value in reached.items())
     notes = [
         f"kept: {kept}; perplexity over all tokens of validation and the end of each document, all models over the same {words:,} words",
-        f"{texts.unknown:.1%} of validation tokens have no embedding of their own and count as one word",
+        f"{unknown:.1%} of validation tokens have no embedding of their own and count as one word",
     ]
     if min(reached.values()) >= min(unigram, *bigrams.values()):
         notes.append("the language model is no better than counting: train longer, or with more text")
@@ -550,6 +434,6 @@ def _report(texts: Texts, history: Sequence[dict[str, Any]], reached: dict[str, 
             "perplexity unigram": unigram,
             **{f"perplexity bigram {name}": value for name, value in bigrams.items()},
             "words": words,
-            "unknown": texts.unknown,
+            "unknown": unknown,
         },
     )

@@ -1,4 +1,4 @@
-"""The decoder `label-attention`: label queries attend to positions; boost, pooling and projection turn what they gather into logits."""
+"""The decoder `label-attention`: label queries attend to positions; boost, pooling and projection give logits."""
 
 from __future__ import annotations
 
@@ -11,28 +11,18 @@ from torch.nn import functional
 from plant_cli.api import ComponentError, DecoderShape, Reading
 from plant_cli.kit import gather_sharpened, gather_states, label_attention, log_attention, pooling_matrix
 from plant_decoders import DotAttentionOptions, LabelAttentionOptions
-from plant_decoders.label_tables import fill_up, fill_up_pairs, find_directions, label_bias, take_rows
+from plant_decoders.label_tables import PairwiseDecoder, fill_up, fill_up_pairs, find_directions, label_bias, take_rows
 
 
-class LabelAttention(nn.Module):
-    """PLANT's label attention, computed in its fused form: no [B, L, H] array, exactly the literal network.
-
-    Args:
-        options: see `LabelAttentionOptions`.
-        shape: the sizes, and what initialises bias and queries.
-
-    Raises:
-        ComponentError: the heads do not divide the hidden size, or the queries' rank is larger than it.
-    """
+class LabelAttention(PairwiseDecoder):
+    """PLANT's label attention, computed in its fused form: no [B, L, H] array, exactly the literal network."""
 
     boost_scale: nn.Parameter
     boost_shift: nn.Parameter
-    sparse = False
 
     def __init__(self, options: LabelAttentionOptions, shape: DecoderShape) -> None:
         super().__init__()
-        _check_heads(options.heads, shape.hidden)
-        _check_rank(options.label_rank, shape.hidden)
+        _check_sizes(options.heads, options.label_rank, shape.hidden)
         labels, hidden = shape.labels, shape.hidden
         self.heads, self.elements, self.gathered_size = options.heads, options.elements, hidden
         self.dropout = nn.Dropout(options.dropout)
@@ -51,15 +41,7 @@ class LabelAttention(nn.Module):
         self.bias = label_bias(shape, prior=True) if options.prior_bias else None
         self.register_buffer("pooling", pooling_matrix(hidden, options.pool).float(), persistent=False)
 
-    def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
-        """Logits [B, L], or [B, l] of the given labels [l]; fp32."""
-        return self._score(reading, labels)
-
-    def score_pairs(self, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
-        """Logits [B, l] of some pairs of document and label; see `plant_cli.api.PairDecoder`."""
-        return self._score(reading, labels, wanted)
-
-    def _score(self, reading: Reading, labels: Tensor | None, wanted: Tensor | None = None) -> Tensor:
+    def _score(self, reading: Reading, labels: Tensor | None, wanted: Tensor | None) -> Tensor:
         queries, directions, constant = self.terms(None if labels is None else fill_up(labels))
         states = self._states(reading.hidden)
         keys, values = self.to_key(states), self.to_value(states)
@@ -68,7 +50,7 @@ class LabelAttention(nn.Module):
         return logits if labels is None else logits[:, : len(labels)]
 
     def terms(self, labels: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """What does not depend on the document: queries and directions of values [l, H], and what every document adds [l]."""
+        """The terms that do not depend on the document: queries and directions of values [l, H], and a constant [l]."""
         boost_scale, boost_shift = (take_rows(table, labels, sparse=self.sparse) for table in (self.boost_scale, self.boost_shift))
         with torch.autocast(boost_scale.device.type, enabled=False):  # in fp32: the biases, the shift of the boost
             per_dimension = self.projection @ self.get_buffer("pooling")
@@ -78,27 +60,15 @@ class LabelAttention(nn.Module):
         return self.to_query(self._queries(labels)), boost_scale @ (per_dimension.unsqueeze(1) * self.to_output.weight), constant
 
     def fold(self) -> FoldedLabelAttention:
-        """For scoring only: what does not depend on the document, computed once (`plant_cli.api.FoldableDecoder`)."""
+        """For scoring only, with all terms computed once (`plant_cli.api.FoldableDecoder`)."""
         return FoldedLabelAttention(self)
 
-    def rank(self, reading: Reading, labels: Tensor) -> Tensor:
-        """Log attention [B, l, T], averaged over heads; −inf where masked."""
-        return self._rank(reading, labels)
-
-    def rank_pairs(self, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
-        """The same of some pairs of document and label; see `plant_cli.api.PairDecoder`."""
-        return self._rank(reading, labels, wanted)
-
-    def _rank(self, reading: Reading, labels: Tensor, wanted: Tensor | None = None) -> Tensor:
+    def _rank(self, reading: Reading, labels: Tensor, wanted: Tensor | None) -> Tensor:
         queries, keys = self.to_query(self._queries(fill_up(labels))), self.to_key(self._states(reading.hidden))
         return log_attention(queries, keys, reading.mask, heads=self.heads, wanted=fill_up_pairs(wanted))[:, : len(labels)]
 
-    def attention(self, reading: Reading, labels: Tensor) -> Tensor:
-        """Attention [B, l, T], averaged over heads; rows sum to 1 over real tokens."""
-        return self.rank(reading, labels).exp()
-
     def gather(self, reading: Reading, labels: Tensor) -> Tensor:
-        """What each label's attention gathers of the (normed) hidden states [B, l, H]; each head has its own share of the H dimensions."""
+        """The means of the (normed) hidden states that each label's attention gathers [B, l, H], each head over its own dimensions."""
         states = self._states(reading.hidden)
         return gather_states(self.to_query(self._queries(labels)), self.to_key(states), states, reading.mask, heads=self.heads)
 
@@ -109,7 +79,7 @@ class LabelAttention(nn.Module):
         return gather_sharpened(queries, keys, states.to(keys.dtype), reading.mask, heads=self.heads, factors=factors)
 
     def keys(self, reading: Reading) -> Tensor:
-        """What queries are multiplied with [B, T, H], heads side by side."""
+        """The keys [B, T, H], heads side by side."""
         keys: Tensor = self.to_key(self._states(reading.hidden))
         return keys
 
@@ -131,14 +101,9 @@ class LabelAttention(nn.Module):
 
     @torch.no_grad()
     def plant_tables(self, prototypes: Tensor, background: Tensor, scale: float) -> None:
-        """Start the tables so that the logit of what is gathered, x, is scale · ((x − background)·d / d·d − ½), d = prototype − background.
+        """Start the tables so that the logit of gathered x is scale · ((x − background)·d / d·d − ½), d = prototype − background [L, H].
 
         The value path becomes the identity and every dimension counts alike; training is free to change both.
-
-        Args:
-            prototypes: what the label's attention gathers on its own documents, on average [L, H].
-            background: the same on any documents [L, H].
-            scale: logits between the background and the prototype.
         """
         for linear in (self.to_value, self.to_output):
             nn.init.eye_(linear.weight)
@@ -152,7 +117,7 @@ class LabelAttention(nn.Module):
             self.bias.zero_()
 
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
-        """`attention`: what stage 1 trains; `value`: what is gathered; `boost`: the tables of each label; `head`: what all labels share."""
+        """`attention`: trained by stage 1; `value`: the value path; `boost`: the tables of each label; `head`: shared by all labels."""
         queries = [self.queries] if self.query_basis is None else [self.queries, self.query_basis]
         head = [self.projection]
         return {
@@ -188,8 +153,7 @@ class LabelAttention(nn.Module):
 class FoldedLabelAttention(nn.Module):
     """Label attention for scoring: two tables of the labels instead of three, and no product of them with a document's batch.
 
-    Args:
-        decoder: the trained decoder; under autocast the tables take the type of its products, so that logits stay the same.
+    Under autocast the tables take the type of the decoder's products, so that logits stay the same.
     """
 
     def __init__(self, decoder: LabelAttention) -> None:
@@ -208,7 +172,7 @@ class FoldedLabelAttention(nn.Module):
         return label_attention(queries, directions, keys, values, reading.mask, heads=self.heads, elements=self.elements) + constant
 
 
-def _check_heads(heads: int, hidden: int) -> None:
+def _check_sizes(heads: int, rank: int | None, hidden: int) -> None:
     if hidden % heads:
         near = [n for n in range(1, hidden + 1) if hidden % n == 0 and n <= 2 * heads]
         raise ComponentError(
@@ -217,9 +181,6 @@ def _check_heads(heads: int, hidden: int) -> None:
             expected=f"one of {', '.join(map(str, near))}",
             todo=f"--set model.decoder.heads={near[-1]}",
         )
-
-
-def _check_rank(rank: int | None, hidden: int) -> None:
     if rank is not None and rank > hidden:
         raise ComponentError(
             f"label queries of rank {rank} are larger than the free ones, which have the hidden size {hidden}",
@@ -252,10 +213,6 @@ class DotAttention(LabelAttention):
     """Label attention without linear maps: softmax of the dot products of label queries and hidden states gathers hidden states.
 
     Boost, pooling and projection are those of label attention; one bias is common to all labels.
-
-    Args:
-        options: see `DotAttentionOptions`.
-        shape: the sizes, and what initialises the queries.
     """
 
     def __init__(self, options: DotAttentionOptions, shape: DecoderShape) -> None:
@@ -265,27 +222,27 @@ class DotAttention(LabelAttention):
         self.common_bias = nn.Parameter(torch.zeros(1))
 
     def terms(self, labels: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """See `LabelAttention.terms`."""
+        """Queries, directions and constant with the common bias."""
         queries, directions, constant = super().terms(labels)
         return queries, directions, constant + self.common_bias
 
     @torch.no_grad()
     def plant_queries(self, queries: Tensor) -> None:
-        """See `LabelAttention.plant_queries`; the fixed map stays."""
+        """Set the queries; the fixed map stays."""
         self._set_queries(queries)
 
     @torch.no_grad()
     def sharpen(self, factor: float) -> None:
-        """See `LabelAttention.sharpen`; here it is the queries that are multiplied, since the map is fixed."""
+        """Multiply the queries by a factor, since the map is fixed."""
         (self.queries if self.query_basis is None else self.query_basis).mul_(factor)
 
     def plant_tables(self, prototypes: Tensor, background: Tensor, scale: float) -> None:
-        """See `LabelAttention.plant_tables`."""
+        """Start the tables; the common bias is zero."""
         super().plant_tables(prototypes, background, scale)
         nn.init.zeros_(self.common_bias)
 
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
-        """See `LabelAttention.parameter_roles`; there is no value path to train."""
+        """There is no value path to train."""
         roles = {role: list(parameters) for role, parameters in super().parameter_roles().items()}
         return {**roles, "head": [*roles["head"], self.common_bias]}
 

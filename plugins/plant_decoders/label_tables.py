@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -18,13 +19,10 @@ from plant_cli.kit import (
     single_head_states,
 )
 
-PRIOR_MARGIN = 1e-6
-"""Shares of documents are kept this far from 0 and 1, so that their log-odds are finite."""
-
+PRIOR_MARGIN = 1e-6  # shares of documents are kept this far from 0 and 1, so that their log-odds are finite
 SMALLEST_SHARE = 0.01
-"""A label whose documents are like all others has next to no direction of its own: its length counts as this share of the median."""
-TINY = 1e-12
-"""Squared length where even the median is zero."""
+"""A label whose documents are like all others has almost no direction: its squared length counts as this share of the median."""
+TINY = 1e-12  # squared length where even the median is zero
 
 
 def normal_table(rows: int, columns: int, deviation: float) -> nn.Parameter:
@@ -54,33 +52,24 @@ def take_rows(table: Tensor, labels: Tensor | None, *, sparse: bool) -> Tensor:
 
 
 def find_directions(prototypes: Tensor, background: Tensor) -> Tensor:
-    """D / d·d of each label, d = prototype − background [L, V]: its product with d is 1.
-
-    Args:
-        prototypes: what the label's attention gathers on its own documents, on average [L, V].
-        background: the same on any documents [L, V].
-    """
+    """Directions d / d·d of the labels, d = prototype − background [L, V]: its product with d is 1."""
     difference = prototypes - background
     squares = difference.square().sum(1)
     return difference / squares.clamp_min(max(SMALLEST_SHARE * squares.median().item(), TINY)).unsqueeze(1)
 
 
 def fill_up(labels: Tensor) -> Tensor:
-    """Labels [l], the last of them repeated up to a multiple of `LABEL_MULTIPLE`; no label is touched that was not asked for."""
+    """Labels [l], the last of them repeated up to a multiple of `LABEL_MULTIPLE`, so that no other label is touched."""
     return torch.cat([labels, labels[-1:].expand(round_up(len(labels), LABEL_MULTIPLE) - len(labels))])
 
 
 def fill_up_pairs(wanted: Tensor | None) -> Tensor | None:
-    """Wanted pairs [B, l] for labels that are filled up as by `fill_up`; what is filled up is not wanted."""
+    """Wanted pairs [B, l] for the labels of `fill_up`; the added ones are not wanted."""
     return None if wanted is None else functional.pad(wanted, (0, round_up(wanted.shape[1], LABEL_MULTIPLE) - wanted.shape[1]))
 
 
 def refuse_titles(name: str, shape: DecoderShape) -> None:
-    """Refuse label queries that start from titles, where queries do not live among hidden states.
-
-    Raises:
-        ComponentError: such queries are given.
-    """
+    """Refuse label queries that start from titles: hidden states of the backbone are no queries of this decoder."""
     if shape.queries is not None:
         raise ComponentError(
             f"the label queries of the decoder '{name}' cannot start from titles: they are no hidden states of the backbone",
@@ -90,18 +79,43 @@ def refuse_titles(name: str, shape: DecoderShape) -> None:
         )
 
 
-class LabelWise(nn.Module):
-    """One head, one linear classifier a label: logit = w_l · Σ_t softmax_t(u_l · k_t) v_t + b_l.
-
-    Args:
-        maps: gives keys k [B, T, A] and values v [B, T, V] of hidden states [B, T, H] and their mask [B, T].
-        queries: u [L, A].
-        vectors: w [L, V].
-        bias: b [L].
-        elements: numbers that attention holds at a time; None: by device.
-    """
+class PairwiseDecoder(nn.Module, ABC):
+    """A decoder whose scores and log attention can be computed for some pairs [B, l] of document and label (None: all)."""
 
     sparse = False
+
+    @abstractmethod
+    def _score(self, reading: Reading, labels: Tensor | None, wanted: Tensor | None) -> Tensor: ...
+
+    @abstractmethod
+    def _rank(self, reading: Reading, labels: Tensor, wanted: Tensor | None) -> Tensor: ...
+
+    def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
+        """Logits [B, L], or [B, l] of the given labels [l]; fp32."""
+        return self._score(reading, labels, None)
+
+    def score_pairs(self, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
+        """The same of some pairs; see `plant_cli.api.PairDecoder`."""
+        return self._score(reading, labels, wanted)
+
+    def rank(self, reading: Reading, labels: Tensor) -> Tensor:
+        """Log attention [B, l, T], averaged over heads; −inf where masked."""
+        return self._rank(reading, labels, None)
+
+    def rank_pairs(self, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
+        """The same of some pairs; see `plant_cli.api.PairDecoder`."""
+        return self._rank(reading, labels, wanted)
+
+    def attention(self, reading: Reading, labels: Tensor) -> Tensor:
+        """Attention [B, l, T], averaged over heads; rows sum to 1 over real tokens."""
+        return self.rank(reading, labels).exp()
+
+
+class LabelWise(PairwiseDecoder):
+    """One head, one linear classifier a label: logit = w_l · Σ_t softmax_t(u_l · k_t) v_t + b_l.
+
+    `maps` gives keys k [B, T, A] and values v [B, T, V] of hidden states and mask; queries are u [L, A], vectors w [L, V], bias b [L].
+    """
 
     def __init__(self, maps: nn.Module, queries: nn.Parameter, vectors: nn.Parameter, bias: nn.Parameter, elements: int | None) -> None:
         super().__init__()
@@ -110,40 +124,20 @@ class LabelWise(nn.Module):
         self.elements = elements
         self.gathered_size = vectors.shape[1]
 
-    def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
-        """Logits [B, L], or [B, l] of the given labels [l]; fp32."""
-        return self._score(reading, labels)
-
-    def score_pairs(self, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
-        """Logits [B, l] of some pairs of document and label; see `plant_cli.api.PairDecoder`."""
-        return self._score(reading, labels, wanted)
-
-    def _score(self, reading: Reading, labels: Tensor | None, wanted: Tensor | None = None) -> Tensor:
+    def _score(self, reading: Reading, labels: Tensor | None, wanted: Tensor | None) -> Tensor:
         queries, vectors, bias = (take_rows(table, labels, sparse=self.sparse) for table in (self.queries, self.vectors, self.bias))
         return single_head_attention(queries, vectors, *self._read(reading), reading.mask, elements=self.elements, wanted=wanted) + bias
 
-    def rank(self, reading: Reading, labels: Tensor) -> Tensor:
-        """Log attention [B, l, T]; −inf where masked."""
-        return self._rank(reading, labels)
-
-    def rank_pairs(self, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
-        """The same of some pairs of document and label; see `plant_cli.api.PairDecoder`."""
-        return self._rank(reading, labels, wanted)
-
-    def _rank(self, reading: Reading, labels: Tensor, wanted: Tensor | None = None) -> Tensor:
+    def _rank(self, reading: Reading, labels: Tensor, wanted: Tensor | None) -> Tensor:
         queries = take_rows(self.queries, fill_up(labels), sparse=self.sparse)
         return single_head_log_attention(queries, self._read(reading)[0], reading.mask, fill_up_pairs(wanted))[:, : len(labels)]
 
-    def attention(self, reading: Reading, labels: Tensor) -> Tensor:
-        """Attention [B, l, T]; rows sum to 1 over real tokens."""
-        return self.rank(reading, labels).exp()
-
     def gather(self, reading: Reading, labels: Tensor) -> Tensor:
-        """What each label's attention gathers of the values [B, l, V]."""
+        """The means of the values that each label's attention gathers [B, l, V]."""
         return single_head_states(take_rows(self.queries, labels, sparse=self.sparse), *self._read(reading), reading.mask)
 
     def gather_sharpened(self, reading: Reading, labels: Tensor, factors: Sequence[float]) -> Tensor:
-        """What `gather` would give after `sharpen` by each factor [F, B, l, V]."""
+        """The same after `sharpen` by each factor [F, B, l, V]."""
         return single_head_sharpened(take_rows(self.queries, labels, sparse=False), *self._read(reading), reading.mask, factors)
 
     @torch.no_grad()
@@ -153,13 +147,7 @@ class LabelWise(nn.Module):
 
     @torch.no_grad()
     def plant_tables(self, prototypes: Tensor, background: Tensor, scale: float) -> None:
-        """Start the classifiers so that the logit of what is gathered, x, is scale · ((x − m)·d / d·d − ½), d = prototype − background m.
-
-        Args:
-            prototypes: what the label's attention gathers on its own documents, on average [L, V].
-            background: the same on any documents [L, V].
-            scale: logits between the background and the prototype.
-        """
+        """Start the classifiers so that the logit of gathered x is scale · ((x − m)·d / d·d − ½), d = prototype − background m [L, V]."""
         self.vectors.copy_(scale * find_directions(prototypes, background))
         self.bias.copy_(-(self.vectors * background).sum(1) - scale / 2)
 

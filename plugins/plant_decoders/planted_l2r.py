@@ -1,4 +1,4 @@
-"""Softmax over real tokens, and inattention: all but the k largest scores of a row are left out before it."""
+"""The decoder `planted-l2r`: learned, static and differentiable planted attention, with inattention and a state over windows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from plant_cli.api import ComponentError, DecoderShape, Reading
 from plant_decoders import PlantedL2ROptions
 from plant_decoders.label_tables import label_bias
 
-Literally = Literal["mask", "zero"]
+EMBEDDING_SCALE = 0.1
+ELEMENTS = {"cpu": 1 << 24, "cuda": 1 << 28}  # numbers held at a time for a block of labels
+PARTS = ("learned", "static", "differentiable")
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
@@ -28,7 +30,7 @@ def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
 
 
 def masked_log_softmax(scores: Tensor, mask: Tensor) -> Tensor:
-    """Its logarithm; −inf where the mask is false."""
+    """The logarithm of `masked_softmax`; −inf where the mask is false."""
     return torch.log_softmax(_fill(scores, mask), -1).masked_fill(~mask, -torch.inf)
 
 
@@ -38,31 +40,19 @@ def _fill(scores: Tensor, mask: Tensor) -> Tensor:
 
 
 def k_largest(scores: Tensor, mask: Tensor, k: int | None) -> Tensor:
-    """Which real positions hold one of the k largest scores of their row; equal to the k-th: all of them. Without k: all real ones.
-
-    Args:
-        scores: [..., T].
-        mask: true for real positions, of a shape that broadcasts to that of the scores.
-        k: positions of a row.
-    """
-    there = mask.expand(scores.shape)
+    """Which real positions have one of the k largest scores [..., T] of their row, all that equal the k-th included (None: all)."""
+    real = mask.expand(scores.shape)
     if k is None or k >= scores.shape[-1]:
-        return there
-    filled = scores.detach().masked_fill(~there, -torch.inf)
-    return (filled >= filled.topk(k, dim=-1).values[..., -1:]) & there
+        return real
+    filled = scores.detach().masked_fill(~real, -torch.inf)
+    return (filled >= filled.topk(k, dim=-1).values[..., -1:]) & real
 
 
-def inattention(scores: Tensor, mask: Tensor, k: int | None, dropped: Literally) -> Tensor:
-    """Attention [..., T] whose scores are those of the k largest positions.
+def inattention(scores: Tensor, mask: Tensor, k: int | None, dropped: Literal["mask", "zero"]) -> Tensor:
+    """Attention [..., T] by the k largest scores of each row (PLANT v1, inattention).
 
-    Args:
-        scores: [..., T].
-        mask: true for real positions.
-        k: positions that are attended to (None: all).
-        dropped: `mask`: the others get no attention, their score is −inf. `zero`: their score becomes 0, as the paper's words and the
-            authors' code have it, and they keep a weight of e⁰.
-
-    Source: PLANT v1, inattention.
+    The others get no attention (`mask`), or their score becomes 0, so that they keep a weight of e⁰ (`zero`: the paper's words and the
+    authors' code).
     """
     kept = k_largest(scores, mask, k)
     if dropped == "mask":
@@ -70,11 +60,8 @@ def inattention(scores: Tensor, mask: Tensor, k: int | None, dropped: Literally)
     return masked_softmax(scores.masked_fill(~kept, 0.0), mask.expand(scores.shape))
 
 
-EMBEDDING_SCALE = 0.1
-
-
 class WordTables(nn.Module, ABC):
-    """A module with tensors that have a place for each word of the relevance table.
+    """A module whose tensors `sized` have a row for each word of the relevance table.
 
     Built without a relevance table, it takes their sizes over from the weights that it reads.
     """
@@ -87,14 +74,11 @@ class WordTables(nn.Module, ABC):
         """Words V of the relevance table."""
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        adopted = self.sized if not self.words else ()
-        for name in adopted:
-            saved = state_dict.get(prefix + name)
-            if saved is None:
-                continue
-            own = getattr(self, name)
-            fresh = own.detach().new_empty(saved.shape)
-            setattr(self, name, nn.Parameter(fresh) if isinstance(own, nn.Parameter) else fresh)
+        for name in () if self.words else self.sized:
+            saved, present = state_dict.get(prefix + name), getattr(self, name)
+            if saved is not None:
+                fresh = present.detach().new_empty(saved.shape)
+                setattr(self, name, nn.Parameter(fresh) if isinstance(present, nn.Parameter) else fresh)
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
@@ -112,7 +96,7 @@ class DotProduct(WordTables):
 
     @property
     def words(self) -> int:
-        """See `WordTables.words`."""
+        """Words V of the relevance table."""
         return len(self.word) - 1
 
     def forward(self, words: Tensor, labels: Tensor) -> Tensor:
@@ -139,7 +123,7 @@ class TwoLayers(WordTables):
 
     @property
     def words(self) -> int:
-        """See `WordTables.words`."""
+        """Words V of the relevance table."""
         return len(self.word) - 1
 
     def forward(self, words: Tensor, labels: Tensor) -> Tensor:
@@ -154,8 +138,7 @@ class TwoLayers(WordTables):
 class StaticRelevance(WordTables):
     """Relevance of words for labels, by word: label numbers and values of each word one after the other.
 
-    Args:
-        relevance: csr [L, V] (None: nothing is relevant, or it is read from saved weights).
+    Without relevance [L, V], nothing is relevant, or it is read from saved weights.
     """
 
     sized = ("starts", "labels", "values")
@@ -173,7 +156,7 @@ class StaticRelevance(WordTables):
 
     @property
     def words(self) -> int:
-        """See `WordTables.words`."""
+        """Words V of the relevance table."""
         return len(self.starts) - 2
 
     def forward(self, words: Tensor, labels: Tensor, total: int) -> Tensor:
@@ -182,44 +165,30 @@ class StaticRelevance(WordTables):
         counts = self.starts[words + 1] - begins
         column = torch.repeat_interleave(torch.arange(len(words), device=words.device), counts)
         flat = torch.arange(len(column), device=words.device) + torch.repeat_interleave(begins - counts.cumsum(0) + counts, counts)
-        place = torch.full((total,), -1, device=words.device).scatter_(0, labels, torch.arange(len(labels), device=words.device))
-        row = place[self.labels[flat]]
+        rows = torch.full((total,), -1, device=words.device).scatter_(0, labels, torch.arange(len(labels), device=words.device))
+        row = rows[self.labels[flat]]
         wanted = row >= 0
-        found = self.values.new_zeros(len(labels), len(words))
-        found[row[wanted], column[wanted]] = self.values[flat[wanted]]
-        return found
-
-
-ELEMENTS = {"cpu": 1 << 24, "cuda": 1 << 28}
-"""Numbers that are held at a time for a block of labels."""
-
-PARTS = ("learned", "static", "differentiable")
+        relevance = self.values.new_zeros(len(labels), len(words))
+        relevance[row[wanted], column[wanted]] = self.values[flat[wanted]]
+        return relevance
 
 
 @dataclass(frozen=True, kw_only=True)
-class Places:
-    """The documents of a batch, cut into n windows of w tokens.
+class WindowedBatch:
+    """The documents of a batch, cut into n windows of w tokens."""
 
-    Args:
-        hidden: hidden states [B, T, H].
-        mask: true for real tokens [B, 1, n, w].
-        distinct: the distinct words of the batch [U], as rows of the relevance table; its number of rows for those outside.
-        word: of each token, as a position in `distinct` [B, T].
-        window: w.
-    """
-
-    hidden: Tensor
-    mask: Tensor
-    distinct: Tensor
-    word: Tensor
-    window: int
+    hidden: Tensor  # hidden states [B, T, H]
+    mask: Tensor  # true for real tokens [B, 1, n, w]
+    distinct: Tensor  # the distinct words of the batch [U], as rows of the relevance table; its number of rows for those outside
+    word: Tensor  # of each token, as a position in `distinct` [B, T]
+    window: int  # w
 
     def fold(self, values: Tensor) -> Tensor:
         """Values [B, l, T] as [B, l, n, w]."""
         return functional.pad(values, (0, -values.shape[-1] % self.window)).reshape(*values.shape[:-1], -1, self.window)
 
     def spread(self, of_words: Tensor) -> Tensor:
-        """What each label has for a word [l, U], at each of its tokens [B, l, n, w]."""
+        """Numbers of each label for the words [l, U], at the tokens of these words [B, l, n, w]."""
         return self.fold(of_words[:, self.word].transpose(0, 1))
 
 
@@ -227,18 +196,11 @@ class PlantedL2R(nn.Module):
     """logit_l = Σ D_n + b_l over the windows of a document, D_n = φ(D_n−1, V_n), V = (A + S + P)ᵀ H ⊙ W.
 
     A = softmax(H Uᵀ) is learned; S is the relevance of each token's word; P = softmax of the L2R model f(label, word), which stage 1
-    trains. S and P look at their k best tokens alone (inattention). W weighs what a label gathers, and its sum is the window's
+    trains. S and P look only at their k best tokens (inattention). W weighs what a label gathers, and its sum is the window's
     evidence q_n. The state is the mean of the windows so far, weighed by exp(a q_n): D_n = D_n−1 + z_n (V_n − D_n−1) with
     z_n = exp(a q_n) / Σ_m≤n exp(a q_m), so that a window that fits the label counts more than one that does not. (The sum over
     dimensions is linear, so one number for each label carries all of the vector's state that a logit can see, and the last state is
     a softmax over windows.) Without state a document is one window, and D_1 = V_1.
-
-    Args:
-        options: see `PlantedL2ROptions`.
-        shape: the sizes, relevance, and what initialises bias and queries.
-
-    Raises:
-        ComponentError: no part of the attention is left.
 
     Source: PLANT v1; what it leaves open is settled in docs/decisions.md.
     """
@@ -270,39 +232,39 @@ class PlantedL2R(nn.Module):
 
     @property
     def needs_words(self) -> bool:
-        """See `plant_cli.api.WordDecoder`."""
+        """Whether any part looks at the words of tokens."""
         return self.options.static or self.options.differentiable
 
     def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
         """Logits [B, L], or [B, l] of the given labels [l], in blocks of labels; several blocks are computed again in the backward pass."""
-        places = self._places(reading, self._window(reading))
+        batch = self._cut(reading, self._window(reading))
         chosen = torch.arange(len(self.bias), device=reading.mask.device) if labels is None else labels
-        blocks = torch.split(chosen, self._block(places))
+        blocks = torch.split(chosen, self._block(batch))
         if len(blocks) == 1 or not torch.is_grad_enabled():
-            return torch.cat([self._score(places, block) for block in blocks], dim=1)
-        return torch.cat([checkpoint(self._score, places, block, use_reentrant=False) for block in blocks], dim=1)
+            return torch.cat([self._score(batch, block) for block in blocks], dim=1)
+        return torch.cat([checkpoint(self._score, batch, block, use_reentrant=False) for block in blocks], dim=1)
 
     def rank(self, reading: Reading, labels: Tensor) -> Tensor:
-        """Log attention [B, l, T] of the L2R model over whole documents, all words counted: what stage 1 trains.
+        """Log attention [B, l, T] of the L2R model over whole documents and all words, as stage 1 trains it.
 
         Its difference between two tokens is that of f. Without differentiable attention, that of the learned part.
         """
-        places = self._places(reading, reading.mask.shape[1])
-        scores = self._ranked(places, labels) if self.options.differentiable else self._learned(places, labels)
-        return masked_log_softmax(scores, places.mask).flatten(2)
+        batch = self._cut(reading, reading.mask.shape[1])
+        scores = self._ranked(batch, labels) if self.options.differentiable else self._learned(batch, labels)
+        return masked_log_softmax(scores, batch.mask).flatten(2)
 
     def attention(self, reading: Reading, labels: Tensor) -> Tensor:
-        """What each token's hidden state counts in the logit [B, l, T]: all parts, and how much of each window the state keeps."""
-        places = self._places(reading, self._window(reading))
-        mixed = self._mix(places, labels)
-        weights = (mixed * self._kept(self._evidence(places, mixed, labels), places).unsqueeze(-1)).flatten(2)
+        """The weight of each token's hidden state in the logit [B, l, T]: all parts, times the share of its window in the state."""
+        batch = self._cut(reading, self._window(reading))
+        mixed = self._mix(batch, labels)
+        weights = (mixed * self._kept(self._evidence(batch, mixed, labels), batch).unsqueeze(-1)).flatten(2)
         weights = weights[..., : reading.mask.shape[1]]
         total, mask = weights.sum(-1, keepdim=True), reading.mask[:, None]
         even = mask / mask.sum(-1, keepdim=True).clamp(min=1)  # where no part looks at anything
         return torch.where(total > 0, weights / total.clamp_min(torch.finfo(total.dtype).tiny), even)
 
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
-        """`attention`: the L2R model, which stage 1 trains; `boost`: the tables of each label; `head`: what is left.
+        """`attention`: the L2R model, which stage 1 trains; `boost`: the tables of each label; `head`: the rest.
 
         Without differentiable attention the learned part is the attention.
         """
@@ -314,63 +276,63 @@ class PlantedL2R(nn.Module):
     def _window(self, reading: Reading) -> int:
         return self.options.window if self.options.state else reading.mask.shape[1]
 
-    def _places(self, reading: Reading, window: int) -> Places:
+    def _cut(self, reading: Reading, window: int) -> WindowedBatch:
         words = torch.where(reading.words >= 0, reading.words, self.ranker.words)
         distinct, word = torch.unique(words, return_inverse=True)
         mask = functional.pad(reading.mask, (0, -reading.mask.shape[1] % window)).reshape(len(reading), 1, -1, window)
-        return Places(hidden=reading.hidden.to(self.boost.dtype), mask=mask, distinct=distinct, word=word, window=window)
+        return WindowedBatch(hidden=reading.hidden.to(self.boost.dtype), mask=mask, distinct=distinct, word=word, window=window)
 
-    def _block(self, places: Places) -> int:
+    def _block(self, batch: WindowedBatch) -> int:
         """Labels at a time."""
-        held = self.options.elements or ELEMENTS.get(places.hidden.device.type, ELEMENTS["cpu"])
-        ranked = len(places.distinct) * getattr(self.ranker, "hidden", 1) if self.options.differentiable else 0
-        return max(1, held // max(1, 4 * places.word.numel(), ranked))
+        held = self.options.elements or ELEMENTS.get(batch.hidden.device.type, ELEMENTS["cpu"])
+        ranked = len(batch.distinct) * getattr(self.ranker, "hidden", 1) if self.options.differentiable else 0
+        return max(1, held // max(1, 4 * batch.word.numel(), ranked))
 
-    def _score(self, places: Places, labels: Tensor) -> Tensor:
-        evidence = self._evidence(places, self._mix(places, labels), labels)
-        return (evidence * self._kept(evidence, places)).sum(-1) + self.bias[labels]
+    def _score(self, batch: WindowedBatch, labels: Tensor) -> Tensor:
+        evidence = self._evidence(batch, self._mix(batch, labels), labels)
+        return (evidence * self._kept(evidence, batch)).sum(-1) + self.bias[labels]
 
-    def _learned(self, places: Places, labels: Tensor) -> Tensor:
+    def _learned(self, batch: WindowedBatch, labels: Tensor) -> Tensor:
         """Scores H Uᵀ of the learned part [B, l, n, w]."""
-        return places.fold(functional.embedding(labels, self.queries) @ places.hidden.mT)
+        return batch.fold(functional.embedding(labels, self.queries) @ batch.hidden.mT)
 
-    def _ranked(self, places: Places, labels: Tensor) -> Tensor:
+    def _ranked(self, batch: WindowedBatch, labels: Tensor) -> Tensor:
         """Scores f(label, word) at each token [B, l, n, w]."""
-        return places.spread(self.ranker(places.distinct, labels))
+        return batch.spread(self.ranker(batch.distinct, labels))
 
-    def _static(self, places: Places, labels: Tensor) -> Tensor:
+    def _static(self, batch: WindowedBatch, labels: Tensor) -> Tensor:
         """Static attention [B, l, n, w]: the relevance of the k most relevant tokens of each window."""
-        found = places.spread(self.relevance(places.distinct, labels, len(self.bias)).to(self.boost.dtype))
-        kept = found * k_largest(found, places.mask, self.options.static_k)
+        found = batch.spread(self.relevance(batch.distinct, labels, len(self.bias)).to(self.boost.dtype))
+        kept = found * k_largest(found, batch.mask, self.options.static_k)
         if self.options.static_rows == "raw":
             return kept
         total = kept.sum(-1, keepdim=True)
         return kept / torch.where(total > 0, total, 1)
 
-    def _mix(self, places: Places, labels: Tensor) -> Tensor:
+    def _mix(self, batch: WindowedBatch, labels: Tensor) -> Tensor:
         """The sum of all parts [B, l, n, w]; with learned weights, which add up to the number of parts."""
         found = []
         for part in self.parts:
             if part == "learned":
-                found.append(masked_softmax(self._learned(places, labels), places.mask))
+                found.append(masked_softmax(self._learned(batch, labels), batch.mask))
             elif part == "static":
-                found.append(self._static(places, labels))
+                found.append(self._static(batch, labels))
             else:
-                scores = self._ranked(places, labels)
-                found.append(inattention(scores, places.mask, self.options.differentiable_k, self.options.inattention))
+                scores = self._ranked(batch, labels)
+                found.append(inattention(scores, batch.mask, self.options.differentiable_k, self.options.inattention))
         if self.options.combine == "sum":
             return torch.stack(found).sum(0)
         weights = torch.softmax(self.shares[[PARTS.index(part) for part in self.parts]], 0) * len(found)
         return sum((part * weight for part, weight in zip(found, weights, strict=True)), torch.zeros_like(found[0]))
 
-    def _evidence(self, places: Places, mixed: Tensor, labels: Tensor) -> Tensor:
+    def _evidence(self, batch: WindowedBatch, mixed: Tensor, labels: Tensor) -> Tensor:
         """Evidence q [B, l, n], the sum over dimensions of what a label gathers in a window, weighed by W."""
         weights = functional.embedding(labels, self.boost) if self.options.boost else torch.ones_like(self.boost[:1])
-        values = weights @ places.hidden.mT
-        return (mixed * places.fold(values).to(mixed.dtype)).sum(-1)
+        values = weights @ batch.hidden.mT
+        return (mixed * batch.fold(values).to(mixed.dtype)).sum(-1)
 
-    def _kept(self, evidence: Tensor, places: Places) -> Tensor:
-        """How much of each window's evidence is left in the last state [B, l, n]: the weight of its window among all of them."""
+    def _kept(self, evidence: Tensor, batch: WindowedBatch) -> Tensor:
+        """The weight of each window's evidence in the last state [B, l, n]."""
         if not self.options.state:
             return torch.ones_like(evidence)
-        return masked_softmax(self.window_sharpness * evidence, places.mask.any(-1))
+        return masked_softmax(self.window_sharpness * evidence, batch.mask.any(-1))

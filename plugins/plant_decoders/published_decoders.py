@@ -13,20 +13,24 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from plant_cli.api import ComponentError, DecoderShape, GroupedReading, Reading
 from plant_cli.kit import normed_attention, single_head_log_attention
 from plant_decoders import CamlOptions, JointLaatOptions, LaatOptions, PlmCaOptions, PlmIcdOptions
-from plant_decoders.label_tables import LabelWise, fill_up, fill_up_pairs, label_bias, normal_table, refuse_titles, take_rows, xavier_table
+from plant_decoders.label_tables import (
+    LabelWise,
+    PairwiseDecoder,
+    fill_up,
+    fill_up_pairs,
+    label_bias,
+    normal_table,
+    refuse_titles,
+    take_rows,
+    xavier_table,
+)
 
 
 class Convolution(nn.Module):
     """Keys and values alike: Z = tanh(conv(dropout(H))), one row for each token.
 
-    Of an even width w, row t sees the tokens t − w/2 … t + w/2 − 1. (The original has one row more, behind the last token; it is left
-    out here, so that attention stays on tokens.) Masked positions count as zeros, like what lies beyond the ends.
-
-    Args:
-        hidden: size H of the hidden states.
-        filters: size of the rows.
-        width: tokens that a filter spans.
-        dropout: share of the hidden states' values zeroed in training.
+    Of an even width w, row t sees the tokens t − w/2 … t + w/2 − 1. (The original has one more row, behind the last token; it is left
+    out here, so that attention stays on tokens.) Masked positions, and those beyond the ends, count as zeros.
     """
 
     def __init__(self, hidden: int, filters: int, width: int, dropout: float) -> None:
@@ -51,19 +55,11 @@ def build_caml(options: CamlOptions, shape: DecoderShape) -> LabelWise:
     return LabelWise(maps, queries, vectors, label_bias(shape, prior=options.prior_bias), options.elements)
 
 
-DEVIATION = 0.03
-"""Standard deviation of all weights at the start."""
+DEVIATION = 0.03  # standard deviation of all weights at the start
 
 
 class TanhKeys(nn.Module):
-    """Keys tanh(W₁ H) and values H.
-
-    Args:
-        hidden: size of the states H.
-        inner: size of the keys.
-        states: what the hidden states pass through first; None: nothing.
-        dropout: share of the hidden states' values zeroed in training.
-    """
+    """Keys tanh(W₁ H) and values H; hidden states may pass through an LSTM first."""
 
     def __init__(self, hidden: int, inner: int, states: BidirectionalLstm | None = None, dropout: float = 0.0) -> None:
         super().__init__()
@@ -81,22 +77,16 @@ class TanhKeys(nn.Module):
 
 
 class BidirectionalLstm(nn.Module):
-    """Hidden states read on by an LSTM in both directions; it stops at a document's last real token, so padding changes nothing.
-
-    Args:
-        hidden: size of what it reads.
-        units: size of its own states, in each direction.
-    """
+    """An LSTM over hidden states, with `units` in each direction; it stops at a document's last real token, so padding changes nothing."""
 
     def __init__(self, hidden: int, units: int) -> None:
         super().__init__()
-        self.size = 2 * units
         self.lstm = nn.LSTM(hidden, units, batch_first=True, bidirectional=True)
 
     def forward(self, hidden: Tensor, mask: Tensor) -> Tensor:
         """States [B, T, 2 · units]; zeros behind the last real token. Computed in fp32: rounding adds up over hundreds of steps."""
-        places = torch.arange(1, mask.shape[1] + 1, device=mask.device)
-        ends = (mask * places).amax(1).clamp_min(1).cpu()
+        positions = torch.arange(1, mask.shape[1] + 1, device=mask.device)
+        ends = (mask * positions).amax(1).clamp_min(1).cpu()
         with torch.autocast(hidden.device.type, enabled=False):
             real = hidden.masked_fill(~mask.unsqueeze(-1), 0.0).to(next(self.lstm.parameters()).dtype)
             packed = pack_padded_sequence(real, ends, batch_first=True, enforce_sorted=False)
@@ -130,18 +120,11 @@ def make_tables(maps: nn.Module, inner: int, size: int, shape: DecoderShape, *, 
     return LabelWise(maps, queries, vectors, label_bias(shape, prior=prior), elements)
 
 
-class JointLaat(nn.Module):
+class JointLaat(PairwiseDecoder):
     """logit_l = w_l · [v_l ; p] + b_l,  p = W_p sigmoid(logits of the groups); v_l, and the groups' logits, as in LAAT.
 
     Both levels read the same states, each with keys, queries and classifiers of its own. Training adds the loss of the groups
     (`plant_cli.api.GroupedDecoder`): a document has the groups of its labels. Both losses see one pass over the batch (`read_groups`).
-
-    Args:
-        options: see `JointLaatOptions`.
-        shape: the sizes, and the ids or parents that group the labels.
-
-    Raises:
-        ComponentError: no label has a parent, and no prefix is given.
     """
 
     def __init__(self, options: JointLaatOptions, shape: DecoderShape) -> None:
@@ -174,19 +157,15 @@ class JointLaat(nn.Module):
     def sparse(self, value: bool) -> None:
         self.lower.sparse = value
 
-    def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
-        """Logits [B, L], or [B, l] of the given labels [l]; fp32."""
-        read = self._read_groups(reading)
-        logits: Tensor = self.lower(read, labels) + self._show_groups(read, labels)
-        return logits
+    def _score(self, reading: Reading, labels: Tensor | None, wanted: Tensor | None) -> Tensor:
+        read = self.read_groups(reading)
+        return self.lower._score(read, labels, wanted) + self._show_groups(read, labels)
 
-    def score_pairs(self, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
-        """Logits [B, l] of some pairs of document and label; see `plant_cli.api.PairDecoder`."""
-        read = self._read_groups(reading)
-        return self.lower.score_pairs(read, labels, wanted) + self._show_groups(read, labels)
+    def _rank(self, reading: Reading, labels: Tensor, wanted: Tensor | None) -> Tensor:
+        return self.lower._rank(self._read(reading), labels, wanted)
 
     def _show_groups(self, read: GroupedReading, labels: Tensor | None) -> Tensor:
-        """What the scores of the groups add to each label [B, l]."""
+        """The part of each label's logit that the groups' scores add [B, l]."""
         context = self.to_context(torch.sigmoid(read.group_logits))
         tables = take_rows(self.context, labels, sparse=self.sparse)
         shown: Tensor = (context @ tables.to(context.dtype).mT).float() if context.dtype != torch.float64 else context @ tables.mT
@@ -194,32 +173,17 @@ class JointLaat(nn.Module):
 
     def read_groups(self, reading: Reading) -> GroupedReading:
         """The states of the documents, and logits [B, G] of the groups; see `plant_cli.api.GroupedDecoder`."""
-        return self._read_groups(reading)
-
-    def _read_groups(self, reading: Reading) -> GroupedReading:
         if isinstance(reading, GroupedReading):
             return reading
         read = self._read(reading)
         return GroupedReading(hidden=read.hidden, mask=read.mask, words=read.words, group_logits=self.upper(read))
 
-    def rank(self, reading: Reading, labels: Tensor) -> Tensor:
-        """Log attention [B, l, T] of labels; −inf where masked."""
-        return self.lower.rank(self._read(reading), labels)
-
-    def rank_pairs(self, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
-        """The same of some pairs of document and label; see `plant_cli.api.PairDecoder`."""
-        return self.lower.rank_pairs(self._read(reading), labels, wanted)
-
-    def attention(self, reading: Reading, labels: Tensor) -> Tensor:
-        """Attention [B, l, T] of labels; rows sum to 1 over real tokens."""
-        return self.lower.attention(self._read(reading), labels)
-
     def gather(self, reading: Reading, labels: Tensor) -> Tensor:
-        """What each label's attention gathers of the states [B, l, V]."""
+        """The means of the states that each label's attention gathers [B, l, V]."""
         return self.lower.gather(self._read(reading), labels)
 
     def gather_sharpened(self, reading: Reading, labels: Tensor, factors: Sequence[float]) -> Tensor:
-        """What `gather` would give after `sharpen` by each factor [F, B, l, V]."""
+        """The same after `sharpen` by each factor [F, B, l, V]."""
         return self.lower.gather_sharpened(self._read(reading), labels, factors)
 
     def sharpen(self, factor: float) -> None:
@@ -228,7 +192,7 @@ class JointLaat(nn.Module):
 
     @torch.no_grad()
     def plant_tables(self, prototypes: Tensor, background: Tensor, scale: float) -> None:
-        """As in LAAT; what the groups say starts without weight. See `LabelWise.plant_tables`."""
+        """As in LAAT; the groups start without weight. See `LabelWise.plant_tables`."""
         self.lower.plant_tables(prototypes, background, scale)
         self.context.zero_()
 
@@ -254,11 +218,7 @@ class JointLaat(nn.Module):
 
 
 def group_labels(options: JointLaatOptions, shape: DecoderShape) -> tuple[list[int], list[str]]:
-    """The group of each label [L] as its number, and the groups' names, sorted; a label without a parent is a group by itself.
-
-    Raises:
-        ComponentError: no label has a parent, and no prefix is given.
-    """
+    """The number of each label's group [L], and the groups' sorted names; a label without a parent is a group by itself."""
     if options.prefix is not None and shape.label_ids:
         names = [label[: options.prefix] for label in shape.label_ids]
     elif any(shape.parents):
@@ -275,26 +235,17 @@ def group_labels(options: JointLaatOptions, shape: DecoderShape) -> tuple[list[i
     return [numbers[name] for name in names], distinct
 
 
-"""Standard deviation of all weights at the start."""
-
-
-class CrossAttention(nn.Module):
+class CrossAttention(PairwiseDecoder):
     """K = W_K H, V = W_V H + b_V, α_l = softmax(e_l · K) without a scale, logit = w · LayerNorm(α_l V) + b.
 
-    A label has nothing of its own but its embedding e_l, which decides where it looks; there is no table that prototypes could start.
-
-    Args:
-        options: see `PlmCaOptions`.
-        shape: the sizes; label embeddings may start from titles.
+    A label has only its embedding e_l, which decides where it looks; there is no table that prototypes could start.
     """
-
-    sparse = False
 
     def __init__(self, options: PlmCaOptions, shape: DecoderShape) -> None:
         super().__init__()
         hidden = shape.hidden
-        given = shape.queries
-        self.queries = normal_table(shape.labels, hidden, DEVIATION) if given is None else nn.Parameter(given.detach().float().clone())
+        titles = shape.queries
+        self.queries = normal_table(shape.labels, hidden, DEVIATION) if titles is None else nn.Parameter(titles.detach().float().clone())
         self.dropout = nn.Dropout(options.dropout)
         self.to_key, self.to_value = nn.Linear(hidden, hidden, bias=False), nn.Linear(hidden, hidden)
         self.norm = nn.LayerNorm(hidden)
@@ -305,41 +256,21 @@ class CrossAttention(nn.Module):
             nn.init.zeros_(linear.bias)
         self.elements = options.elements
 
-    def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
-        """Logits [B, L], or [B, l] of the given labels [l]; fp32."""
-        return self._score(reading, labels)
-
-    def score_pairs(self, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
-        """Logits [B, l] of some pairs of document and label; see `plant_cli.api.PairDecoder`."""
-        return self._score(reading, labels, wanted)
-
-    def _score(self, reading: Reading, labels: Tensor | None, wanted: Tensor | None = None) -> Tensor:
+    def _score(self, reading: Reading, labels: Tensor | None, wanted: Tensor | None) -> Tensor:
         states = self._states(reading)
         queries, (direction, constant) = take_rows(self.queries, labels, sparse=self.sparse), self.shared()
         given = queries, direction, self.to_key(states), self.to_value(states), reading.mask
         return normed_attention(*given, epsilon=self.norm.eps, elements=self.elements, wanted=wanted) + constant
 
     def shared(self) -> tuple[Tensor, Tensor]:
-        """What follows the normalised vector, as one direction [H] and a constant: scale and shift of the layer norm, w and b."""
+        """Scale and shift of the layer norm, w and b, as one direction [H] of the normalised vector and a constant."""
         weight = self.output.weight[0]
         with torch.autocast(weight.device.type, enabled=False):
             return self.norm.weight * weight, self.norm.bias @ weight + self.output.bias[0]
 
-    def rank(self, reading: Reading, labels: Tensor) -> Tensor:
-        """Log attention [B, l, T]; −inf where masked."""
-        return self._rank(reading, labels)
-
-    def rank_pairs(self, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
-        """The same of some pairs of document and label; see `plant_cli.api.PairDecoder`."""
-        return self._rank(reading, labels, wanted)
-
-    def _rank(self, reading: Reading, labels: Tensor, wanted: Tensor | None = None) -> Tensor:
+    def _rank(self, reading: Reading, labels: Tensor, wanted: Tensor | None) -> Tensor:
         queries, keys = take_rows(self.queries, fill_up(labels), sparse=self.sparse), self.to_key(self._states(reading))
         return single_head_log_attention(queries, keys, reading.mask, fill_up_pairs(wanted))[:, : len(labels)]
-
-    def attention(self, reading: Reading, labels: Tensor) -> Tensor:
-        """Attention [B, l, T]; rows sum to 1 over real tokens."""
-        return self.rank(reading, labels).exp()
 
     def fold(self) -> FoldedCrossAttention:
         """For scoring only: embeddings moved to the hidden states once, so that no document needs keys."""
@@ -363,11 +294,7 @@ class CrossAttention(nn.Module):
 
 
 class FoldedCrossAttention(nn.Module):
-    """Cross-attention for scoring: e_l · (W_K h) = (W_Kᵀ e_l) · h.
-
-    Args:
-        decoder: the trained decoder.
-    """
+    """Cross-attention for scoring: e_l · (W_K h) = (W_Kᵀ e_l) · h."""
 
     def __init__(self, decoder: CrossAttention) -> None:
         super().__init__()
@@ -382,8 +309,5 @@ class FoldedCrossAttention(nn.Module):
         queries, direction, constant = (self.get_buffer(name) for name in ("queries", "direction", "constant"))
         states = reading.hidden.to(queries.dtype)
         values = self.to_value(states)
-        queries = take_rows(queries, labels, sparse=False)
-        found = normed_attention(
-            queries, direction, states.to(values.dtype), values, reading.mask, epsilon=self.epsilon, elements=self.elements
-        )
-        return found + constant
+        inputs = take_rows(queries, labels, sparse=False), direction, states.to(values.dtype), values, reading.mask
+        return normed_attention(*inputs, epsilon=self.epsilon, elements=self.elements) + constant

@@ -12,7 +12,7 @@ import pytest
 import torch
 from plant_awd_lstm import PretrainLmOptions
 from plant_awd_lstm.language_model import BEGIN, Encoder, LanguageModel, Sizes
-from plant_awd_lstm.pretraining import LanguageModelPosition, Pretraining, TrainingPlace, perplexity, slanted
+from plant_awd_lstm.pretraining import KEPT, LanguageModelPosition, Pretraining, TrainingPlace, perplexity, slanted
 
 from plant_cli.api import Interrupted, SilentReporter, TrainingError
 
@@ -42,13 +42,19 @@ def after(calls: int) -> Callable[[], bool]:
 
 
 @pytest.mark.parametrize("calls", [2, 8, 11])
-def test_resumed_training_equals_training_that_was_never_stopped(calls: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("damaged", [False, True], ids=["", "the last checkpoint is damaged"])
+def test_resumed_training_equals_training_that_was_never_stopped(calls: int, damaged: bool, tmp_path: Path) -> None:
     whole = make(tmp_path / "whole")
     reached = whole.run()
     with pytest.raises(Interrupted):
         make(tmp_path / "parts", stopping=after(calls)).run()
+    checkpoints = sorted((tmp_path / "parts").iterdir())
+    assert len(checkpoints) <= KEPT
     resumed = make(tmp_path / "parts", resume=True)
+    if damaged:
+        checkpoints[-1].write_bytes(checkpoints[-1].read_bytes()[:200])
     assert resumed.run() == reached
+    assert [str(checkpoints[-1]) in warning for warning in resumed.place.reporter.warnings] == [True] * damaged
     for (name, one), (_, other) in zip(whole.model.state_dict().items(), resumed.model.state_dict().items(), strict=True):
         assert torch.equal(one, other), name
 
