@@ -1,18 +1,30 @@
-"""Training of one language model."""
+"""Training of one language model; unigram and bigram models equal plain loops."""
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 import torch
 from plant_awd_lstm import PretrainLmOptions
 from plant_awd_lstm.language_model import BEGIN, Encoder, LanguageModel, Sizes
-from plant_awd_lstm.pretraining import KEPT, LanguageModelPosition, Pretraining, TrainingPlace, perplexity, slanted
+from plant_awd_lstm.pretraining import (
+    DISCOUNT,
+    KEPT,
+    LanguageModelPosition,
+    Pretraining,
+    TrainingPlace,
+    bigram_perplexity,
+    perplexity,
+    slanted,
+    unigram_perplexity,
+)
 
 from plant_cli.api import Interrupted, SilentReporter, TrainingError
 
@@ -139,14 +151,6 @@ def test_perplexity_is_that_of_a_plain_loop(tmp_path: Path) -> None:
         assert perplexity(model, OTHER, "forward", batch=batch, window=window) == pytest.approx(math.exp(lost / count), rel=1e-10)
 
 
-def test_a_perplexity_that_is_not_a_number_is_told(tmp_path: Path) -> None:
-    model = make(tmp_path).model
-    with torch.no_grad():
-        model.output_bias[0] = torch.nan
-    with pytest.raises(TrainingError, match="perplexity of the forward language model is not a number"):
-        perplexity(model, OTHER, "forward", batch=2, window=4)
-
-
 def test_without_epochs_the_start_is_kept(tmp_path: Path) -> None:
     training = make(tmp_path, epochs=0)
     before = {name: tensor.clone() for name, tensor in training.model.state_dict().items()}
@@ -178,10 +182,56 @@ def test_rates_rise_and_fall() -> None:
     assert slanted(0, 1) == 1
 
 
-def test_a_loss_that_is_not_a_number_is_told(tmp_path: Path) -> None:
+def test_numbers_that_are_none_are_told(tmp_path: Path) -> None:
     training = make(tmp_path)
     training.position = LanguageModelPosition(history=[{}])
     with torch.no_grad():
         training.model.output_bias[4] = float("nan")
     with pytest.raises(TrainingError, match="not a number in epoch 1, window 1"):
         training._step(next(training.streams.windows(5, 0)))
+    with pytest.raises(TrainingError, match="perplexity of the forward language model is not a number"):
+        perplexity(training.model, OTHER, "forward", batch=2, window=4)
+
+
+COUNTED = 9
+DRAWN = np.random.default_rng(0)
+COUNTED_TRAIN = [DRAWN.integers(3, COUNTED - 1, size=n).astype(np.int32) for n in (5, 9, 1, 0, 12)]
+COUNTED_OTHER = [DRAWN.integers(3, COUNTED, size=n).astype(np.int32) for n in (4, 7)]  # word 8 is never seen in train
+
+
+def pairs(documents: list[np.ndarray], direction: str) -> list[tuple[int, int]]:
+    found = []
+    for document in documents:
+        text = [BEGIN, *document[:: 1 if direction == "forward" else -1].tolist(), BEGIN]
+        found += list(itertools.pairwise(text))
+    return found
+
+
+def plain_unigram(word: int) -> float:
+    counts = Counter(after for _, after in pairs(COUNTED_TRAIN, "forward"))
+    return (counts[word] + 1) / (sum(counts.values()) + COUNTED)
+
+
+def test_unigram() -> None:
+    chances = [plain_unigram(after) for _, after in pairs(COUNTED_OTHER, "forward")]
+    expected = math.exp(-sum(map(math.log, chances)) / len(chances))
+    assert unigram_perplexity(COUNTED_TRAIN, COUNTED_OTHER, COUNTED) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_bigram(direction: Literal["forward", "backward"]) -> None:
+    seen = Counter(pairs(COUNTED_TRAIN, direction))
+    before = Counter(first for first, _ in pairs(COUNTED_TRAIN, direction))
+    followers = Counter(first for first, _ in seen)
+
+    def chance(first: int, second: int) -> float:
+        if not before[first]:
+            return plain_unigram(second)
+        share = DISCOUNT * followers[first] / before[first]
+        return max(seen[first, second] - DISCOUNT, 0) / before[first] + share * plain_unigram(second)
+
+    chances = [chance(*pair) for pair in pairs(COUNTED_OTHER, direction)]
+    expected = math.exp(-sum(map(math.log, chances)) / len(chances))
+    assert bigram_perplexity(COUNTED_TRAIN, COUNTED_OTHER, COUNTED, direction) == pytest.approx(expected, rel=1e-12)
+    for first in range(2, COUNTED):
+        assert sum(chance(first, second) for second in range(COUNTED)) == pytest.approx(1)

@@ -1,4 +1,4 @@
-"""Published weights: names of fastai, rows by word, shapes that do not fit."""
+"""The files of a language model, and published weights: names of fastai, rows by word, shapes that do not fit."""
 
 from __future__ import annotations
 
@@ -10,14 +10,50 @@ from typing import Any
 import pytest
 import torch
 from plant_awd_lstm import AwdLstmOptions
-from plant_awd_lstm.language_model import BEGIN, PAD, UNKNOWN, Encoder, LanguageModel, Vocabulary
-from plant_awd_lstm.language_model_files import import_weights, read_words
+from plant_awd_lstm.language_model import BEGIN, PAD, UNKNOWN, Encoder, LanguageModel, Sizes, Vocabulary
+from plant_awd_lstm.language_model_files import import_weights, read_description, read_weights, read_words, weights_path
 from safetensors.torch import save_file
 from torch import Tensor
 
 from plant_cli.api import ArtefactError, DataError
 
 from .conftest import SIZES
+
+
+def test_weights_come_back(language_model: Callable[..., Path], vocabulary: Vocabulary) -> None:
+    folder = language_model()
+    sizes, perplexities = read_description(folder)
+    assert (sizes, perplexities) == (SIZES, {"forward": 12.5, "backward": 13.5})
+    first, second = (Encoder(len(vocabulary), sizes, AwdLstmOptions()) for _ in range(2))
+    read_weights(folder, "forward", first, vocabulary)
+    read_weights(folder, "backward", second, vocabulary)
+    torch.manual_seed(0)
+    drawn = Encoder(len(vocabulary), sizes, AwdLstmOptions())
+    assert torch.equal(first.embedding.weight, drawn.embedding.weight)
+    assert not torch.equal(second.embedding.weight, drawn.embedding.weight)
+
+
+def test_weights_that_do_not_belong_here_are_refused(language_model: Callable[..., Path], vocabulary: Vocabulary) -> None:
+    folder = language_model()
+    other = Vocabulary((*vocabulary.words[:-1], "another"))
+    with pytest.raises(ArtefactError, match="another vocabulary") as caught:
+        read_weights(folder, "forward", Encoder(len(other), SIZES, AwdLstmOptions()), other)
+    assert str(weights_path(folder, "forward")) in caught.value.where
+    larger = Encoder(len(vocabulary), Sizes(embedding=6, hidden=10, layers=2), AwdLstmOptions())
+    with pytest.raises(ArtefactError, match=r"'layers.0.bias_hh' .* have shape \[36\], where the network has \[40\]"):
+        read_weights(folder, "forward", larger, vocabulary)
+    weights_path(folder, "backward").unlink()
+    with pytest.raises(ArtefactError, match="no language model that reads backward") as caught:
+        read_weights(folder, "backward", larger, vocabulary)
+    assert "--directions backward" in caught.value.todo
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", json.dumps({"embedding": "x", "hidden": 1, "layers": 1, "perplexity": {}})])
+def test_a_damaged_description_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "language-model.json").write_text(content)
+    with pytest.raises(ArtefactError, match="damaged"):
+        read_description(tmp_path)
+
 
 WORDS = ["xxunk", "xxpad", "xxbos", "zebra", "fever", "cough"]
 
@@ -35,10 +71,10 @@ def words(tmp_path: Path) -> Path:
     return path
 
 
-def fastai(rows: int = len(WORDS)) -> dict[str, Tensor]:
+def fastai() -> dict[str, Tensor]:
     """Tensors as fastai names them, of the sizes of `SIZES`."""
     torch.manual_seed(4)
-    found = {"0.encoder.weight": torch.randn(rows, 6), "1.decoder.bias": torch.randn(rows)}
+    found = {"0.encoder.weight": torch.randn(len(WORDS), 6), "1.decoder.bias": torch.randn(len(WORDS))}
     found["0.encoder_dp.emb.weight"] = found["1.decoder.weight"] = found["0.encoder.weight"].clone()
     for number, (size, hidden) in enumerate([(6, 9), (9, 6)]):
         raw = torch.randn(4 * hidden, hidden)
@@ -87,52 +123,40 @@ def test_own_weights_are_read_too(language_model: Callable[..., Path], model: La
 
 
 @pytest.mark.parametrize(
-    ("name", "shape", "message"),
+    ("change", "message"),
     [
-        ("0.rnns.0.weight_hh_l0_raw", (36, 10), r"'encoder.layers.0.weight_hh' have shape \[36, 10\], where this network needs \[36, 9\]"),
-        ("0.rnns.1.module.weight_ih_l0", None, r"'encoder.layers.1.weight_ih' have no place, where this network needs \[24, 9\]"),
-        ("0.encoder.weight", (6, 7), r"'encoder.embedding.weight' have shape \[6, 7\], where this network needs \[6, 6\]"),
-        ("1.decoder.bias", (7,), r"'output_bias' have shape \[7\], where this network needs \[6\]"),
+        (
+            {"0.rnns.0.weight_hh_l0_raw": (36, 10)},
+            r"'encoder.layers.0.weight_hh' have shape \[36, 10\], where this network needs \[36, 9\]",
+        ),
+        ({"0.rnns.1.module.weight_ih_l0": None}, r"'encoder.layers.1.weight_ih' have no place, where this network needs \[24, 9\]"),
+        ({"0.encoder.weight": (6, 7)}, r"'encoder.embedding.weight' have shape \[6, 7\], where this network needs \[6, 6\]"),
+        ({"0.encoder.weight": (8, 6)}, r"'encoder.embedding.weight' have shape \[8, 6\], where this network needs \[6, 6\]"),
+        ({"0.rnns.2.weight_hh_l0_raw": (24, 6)}, "'encoder.layers.2.weight_hh' have no place in this network"),
+        ({"0.rnns.1.module.bias_hh_l0": torch.nan}, "'encoder.layers.1.bias_hh' hold what is not a finite number"),
+        ({"0.encoder.weight": torch.inf}, "'encoder.embedding.weight' hold what is not a finite number"),
+        ({"1.decoder.bias": (7,)}, r"'output_bias' have shape \[7\], where this network needs \[6\]"),
     ],
+    ids=lambda change: next(iter(change)) if isinstance(change, dict) else "",
 )
-def test_another_shape_is_refused_with_what_and_where(
-    name: str, shape: tuple[int, ...] | None, message: str, model: LanguageModel, vocabulary: Vocabulary, words: Path, tmp_path: Path
+def test_weights_that_do_not_fit_are_refused_with_what_and_where(
+    change: dict[str, Any], message: str, model: LanguageModel, vocabulary: Vocabulary, words: Path, tmp_path: Path
 ) -> None:
     given = fastai()
-    given.pop(name)
-    if shape:
-        given[name] = torch.zeros(shape)
+    for name, value in change.items():
+        old = given.pop(name, None)
+        if isinstance(value, tuple):
+            given[name] = torch.zeros(value)
+        elif value is not None and old is not None:
+            given[name] = torch.full_like(old, value)
     path = save("safetensors", given, tmp_path)
     before = {n: p.detach().clone() for n, p in model.named_parameters()}
     with pytest.raises(DataError, match=message) as caught:
         import_weights(model, vocabulary, path, words)
     assert str(path) in caught.value.where
-    if name != "1.decoder.bias":
+    assert "8, 6" not in message or "one row for each of the 6 words" in caught.value.expected
+    if "1.decoder.bias" not in change:
         assert all(torch.equal(before[n], p) for n, p in model.named_parameters())
-
-
-@pytest.mark.parametrize(
-    ("name", "tensor", "message"),
-    [
-        ("0.rnns.2.weight_hh_l0_raw", torch.zeros(24, 6), "'encoder.layers.2.weight_hh' have no place in this network"),
-        ("0.rnns.1.module.bias_hh_l0", torch.full((24,), torch.nan), "'encoder.layers.1.bias_hh' hold what is not a finite number"),
-        ("0.encoder.weight", torch.full((6, 6), torch.inf), "'encoder.embedding.weight' hold what is not a finite number"),
-    ],
-)
-def test_more_layers_and_what_is_not_a_number_are_refused(
-    name: str, tensor: Tensor, message: str, model: LanguageModel, vocabulary: Vocabulary, words: Path, tmp_path: Path
-) -> None:
-    path = save("safetensors", {**fastai(), name: tensor}, tmp_path)
-    with pytest.raises(DataError, match=message) as caught:
-        import_weights(model, vocabulary, path, words)
-    assert str(path) in caught.value.where
-
-
-def test_a_list_of_words_of_another_length_is_refused(model: LanguageModel, vocabulary: Vocabulary, words: Path, tmp_path: Path) -> None:
-    path = save("torch", fastai(rows=8), tmp_path)
-    with pytest.raises(DataError, match=r"shape \[8, 6\], where this network needs \[6, 6\]") as caught:
-        import_weights(model, vocabulary, path, words)
-    assert "one row for each of the 6 words" in caught.value.expected
 
 
 def test_only_line_feeds_end_words(tmp_path: Path) -> None:
