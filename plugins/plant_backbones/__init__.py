@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Literal
 
-from plant_cli.api import Backbone, BackboneSpec, MachineSection, Options, hookimpl, option
+from plant_cli.api import BackboneSpec, Options, hookimpl, option
 from plant_cli.kit import BERT_ATTENTION, Family, FrozenOptions
 
 FAMILIES = (
@@ -112,29 +112,6 @@ class MultilingualOptions(FrozenOptions):
     window: int | None = option(512, "Positions of one window; the model was trained on up to 512.", ge=16, le=512)
 
 
-def load_tiny(options: TinyOptions, machine: MachineSection) -> Backbone:
-    """Build the small network with random weights."""
-    from plant_backbones.tiny import TinyBackbone
-
-    return TinyBackbone(options)
-
-
-def load_minilm(options: MiniLMOptions, machine: MachineSection) -> Backbone:
-    """Load all-MiniLM-L6-v2 from the installed package."""
-    from plant_backbones.packaged import find_minilm
-    from plant_cli.kit import HuggingFaceBackbone
-
-    return HuggingFaceBackbone(find_minilm(), options)
-
-
-def load_multilingual(options: MultilingualOptions, machine: MachineSection) -> Backbone:
-    """Load multilingual-e5-small from the installed packages, or the original that the options name."""
-    from plant_backbones.packaged import find_multilingual
-    from plant_cli.kit import HuggingFaceBackbone
-
-    return HuggingFaceBackbone(find_multilingual(options, machine), options)
-
-
 @hookimpl
 def plant_register_backbones() -> Sequence[BackboneSpec]:
     """All built-in backbones."""
@@ -145,7 +122,7 @@ def plant_register_backbones() -> Sequence[BackboneSpec]:
             summary="all-MiniLM-L6-v2, a real pretrained encoder of 22 M parameters (extra `minilm`).",
             options=MiniLMOptions,
             source="Wang et al. 2020, arXiv:2002.10957; sentence-transformers/all-MiniLM-L6-v2",
-            load=load_minilm,
+            load="plant_backbones.packaged:load_minilm",
             languages=("en",),
             is_installed=lambda: find_spec(MINILM_PACKAGE) is not None,
         ),
@@ -154,13 +131,13 @@ def plant_register_backbones() -> Sequence[BackboneSpec]:
             summary="multilingual-e5-small, a pretrained encoder of 118 M parameters for about 100 languages (extra `multilingual`).",
             options=MultilingualOptions,
             source="Wang et al. 2024, arXiv:2402.05672; intfloat/multilingual-e5-small",
-            load=load_multilingual,
+            load="plant_backbones.packaged:load_multilingual",
             languages=tuple(E5_LANGUAGES.split()),
         ),
         BackboneSpec(
             name="tiny",
             summary="A random two-layer transformer over hashed words; trains from scratch, needs no download.",
             options=TinyOptions,
-            load=load_tiny,
+            load="plant_backbones.tiny:load",
         ),
     ]

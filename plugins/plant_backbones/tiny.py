@@ -1,4 +1,4 @@
-"""The network of backbone `tiny`."""
+"""The backbone `tiny`: a small network over hashed words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from plant_backbones import TinyOptions
-from plant_cli.api import ComponentError, TokenBatch
+from plant_cli.api import Backbone, ComponentError, MachineSection, TokenBatch
 from plant_cli.kit import check_overlap, cut, hash_strings, join, restore_trainable, save_trainable, split_layers
 
 TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -46,6 +46,11 @@ class TinyNetwork(nn.Module):
         return normed
 
 
+def load(options: TinyOptions, machine: MachineSection) -> Backbone:
+    """The small network with random weights."""
+    return TinyBackbone(options)
+
+
 class TinyBackbone:
     """`plant_cli.api.Backbone` over hashed words."""
 
@@ -68,31 +73,31 @@ class TinyBackbone:
         """Words and signs, lower-cased and hashed into buckets (CRC-32: the same on every machine)."""
         ids, spans, dropped = [], [], []
         for text in texts:
-            found = list(TOKEN.finditer(text))
-            kept = found[: self.max_length]
+            matches = list(TOKEN.finditer(text))
+            kept = matches[: self.max_length]
             ids.append(np.array([1 + crc32(m.group().lower().encode()) % self.options.buckets for m in kept], dtype=np.int32))
             spans.append(np.array([m.span() for m in kept], dtype=np.int32).reshape(-1, 2))
-            dropped.append(len(found) - len(kept))
+            dropped.append(len(matches) - len(kept))
         return TokenBatch(ids=ids, spans=spans, dropped=dropped)
 
     def encode(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
-        """See `plant_cli.api.Backbone.encode`."""
+        """Hidden states and mask."""
         windows = cut(batch, size=self.options.window, overlap=self.options.overlap, prefix=[], suffix=[], pad=PADDING)
         device = self.network.norm.weight.device
         return join(self.network(windows.ids.to(device), windows.mask.to(device)), windows)
 
     def module(self) -> nn.Module:
-        """See `plant_cli.api.Backbone.module`."""
+        """The network."""
         return self.network
 
     def layer_groups(self) -> Sequence[Sequence[nn.Parameter]]:
-        """See `plant_cli.api.Backbone.layer_groups`."""
+        """Layers, the first ones first."""
         return split_layers(self.network)
 
     def save(self, folder: Path) -> None:
-        """See `plant_cli.api.Backbone.save`."""
+        """Write the trainable weights."""
         save_trainable(self.network, folder / "backbone.safetensors")
 
     def restore(self, folder: Path) -> None:
-        """See `plant_cli.api.Backbone.restore`."""
+        """Read the weights of `save`."""
         restore_trainable(self.network, folder / "backbone.safetensors")

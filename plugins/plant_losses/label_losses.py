@@ -1,4 +1,4 @@
-"""Stage 2 losses: which labels of a document count, and what each costs."""
+"""Stage 2 losses: which labels of a document count, and the loss of each."""
 
 from __future__ import annotations
 
@@ -13,19 +13,9 @@ from plant_losses import AsymmetricOptions, FocalOptions, LabelLossOptions, Labe
 
 
 def select_pairs(logits: Tensor, targets: Tensor, hard: int, random: int, generator: torch.Generator | None = None) -> Tensor:
-    """All positives, the `hard` negatives of highest logit and `random` others of each document.
+    """All positives of each document, the `hard` negatives of highest logit (0: every pair) and `random` others [B, l].
 
     Equal logits (as at the start of training) are taken in random order, so that no label is favoured by its index.
-
-    Args:
-        logits: [B, l].
-        targets: 0/1 [B, l].
-        hard: hardest negatives per document; 0 selects every pair.
-        random: further negatives per document, drawn uniformly without replacement.
-        generator: of the device of the logits; None: torch's own.
-
-    Returns:
-        bool [B, l].
     """
     positive = targets > 0
     if not 0 < hard < logits.shape[1]:
@@ -39,8 +29,7 @@ def select_pairs(logits: Tensor, targets: Tensor, hard: int, random: int, genera
     return selected.scatter(1, others, True)
 
 
-SMALLEST = 1e-8
-"""Smallest probability: at 0, powers below 1 have no finite slope."""
+SMALLEST = 1e-8  # smallest probability: at 0, powers below 1 have no finite slope
 
 
 class PairLoss(ABC):
@@ -53,22 +42,12 @@ class PairLoss(ABC):
 
     @abstractmethod
     def pairs(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Loss of each pair [n].
-
-        Args:
-            logits: of the pairs [n], fp32 or better.
-            targets: 0/1 [n].
-        """
+        """Loss of each pair [n] with targets 0 or 1; logits in fp32 or better."""
 
     def __call__(self, logits: Tensor, targets: Tensor, selected: Tensor | None = None) -> Tensor:
-        """Mean over documents of the sum over the pairs that count, divided by the normaliser.
+        """Mean over documents of the sum over the selected pairs [B, l] (None: selected here), divided by the normaliser.
 
-        Pairs that do not count get a gradient of exactly 0, so that a decoder can leave them out of its backward pass.
-
-        Args:
-            logits: [B, l].
-            targets: 0/1 [B, l].
-            selected: bool [B, l] (None: selected here, random negatives from torch's own generator).
+        Pairs that are not selected get a gradient of exactly 0, so that a decoder can leave them out of its backward pass.
         """
         if selected is None:
             selected = self.select(logits, targets)
@@ -76,24 +55,21 @@ class PairLoss(ABC):
         document, label = selected.nonzero(as_tuple=True)
         losses = self.pairs(logits[document, label].to(exact), targets[document, label].to(exact))
         sums = losses.new_zeros(len(logits)).index_add(0, document, losses)
-        return (sums / self._divisors(targets, selected)).mean()
+        if self.normaliser == "labels":
+            return (sums / targets.shape[1]).mean()
+        counted = selected if self.normaliser == "selected" else targets > 0
+        return (sums / counted.sum(1).clamp(min=1)).mean()
 
     def select(self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """The pairs that count [B, l]: positives, the hardest negatives, random negatives; all if no hard negatives are asked for."""
         return select_pairs(logits, targets, self.hard_negatives, self.random_negatives, generator)
-
-    def _divisors(self, targets: Tensor, selected: Tensor) -> Tensor | int:
-        if self.normaliser == "labels":
-            return targets.shape[1]
-        counted = selected if self.normaliser == "selected" else targets > 0
-        return counted.sum(1).clamp(min=1)
 
 
 class Bce(PairLoss):
     """Binary cross-entropy."""
 
     def pairs(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """−log of the probability of what is true."""
+        """−log of the probability of the target."""
         return functional.binary_cross_entropy_with_logits(logits, targets, reduction="none")
 
 
@@ -141,20 +117,15 @@ class Asymmetric(PairLoss):
 
 
 class LabelNdcg:
-    """Mean over documents of 1 − nDCG of their labels, each rank replaced by a smooth one; positives are relevant, all labels count.
+    """Mean over documents of 1 − nDCG of their labels, each rank replaced by a smooth one; positives are relevant, all labels count."""
 
-    Args:
-        options: see `LabelRankingOptions`.
-    """
-
-    hard_negatives = 0
-    random_negatives = 0
+    hard_negatives = random_negatives = 0
 
     def __init__(self, options: LabelRankingOptions) -> None:
         self.temperature = options.temperature
 
     def __call__(self, logits: Tensor, targets: Tensor, selected: Tensor | None = None) -> Tensor:
-        """See `plant_cli.api.LabelLoss`; a document without a positive, or with nothing else selected, counts 0."""
+        """The loss of the selected pairs; a document without a positive, or with nothing else selected, counts 0."""
         if selected is None:
             selected = self.select(logits, targets)
         offsets = torch.cat([selected.new_zeros(1, dtype=torch.int64), selected.sum(1).cumsum(0)])

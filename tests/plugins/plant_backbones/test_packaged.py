@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from plant_backbones import MultilingualOptions, load_multilingual
-from plant_backbones.packaged import TOKENIZER, WEIGHTS, read_packaged, read_tokenizer
+from plant_backbones import MultilingualOptions
+from plant_backbones.packaged import TOKENIZER, WEIGHTS, load_multilingual, read_packaged, read_tokenizer
 
 from plant_cli.api import MachineSection
 

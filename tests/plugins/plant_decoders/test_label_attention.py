@@ -1,11 +1,11 @@
-"""The decoder equals the literal network, and keeps the promises of every decoder."""
+"""Label attention equals the literal network and keeps the promises of every decoder; dot attention is the plain loop."""
 
 from pathlib import Path
 
 import pytest
 import torch
-from plant_decoders import LabelAttentionOptions
-from plant_decoders.label_attention import LabelAttention
+from plant_decoders import DotAttentionOptions, LabelAttentionOptions
+from plant_decoders.label_attention import DotAttention, LabelAttention
 from safetensors.torch import load_file, save_file
 from torch import nn
 
@@ -68,12 +68,9 @@ def test_equals_the_literal_network(options: dict[str, object]) -> None:
     torch.testing.assert_close(decoder.attention(reading, torch.arange(LABELS)), weights, rtol=0, atol=1e-10)
 
 
-def test_fulfils_the_protocol() -> None:
-    assert isinstance(build(), Decoder)
-
-
 def test_chosen_labels_are_rows_of_all_labels_with_the_same_gradients() -> None:
     decoder = build(label_rank=4)
+    assert isinstance(decoder, Decoder)
     reading = batch()
     labels = torch.tensor([7, 2, 10])
     every, some = decoder(reading), decoder(reading, labels)
@@ -95,12 +92,6 @@ def test_padding_and_batch_order_change_nothing() -> None:
     torch.testing.assert_close(padded, expected, rtol=0, atol=1e-5)
     torch.testing.assert_close(decoder(reading.select(torch.tensor([3, 2, 1, 0]))), expected.flip(0), rtol=0, atol=1e-5)
     torch.testing.assert_close(torch.cat([decoder(reading.select(slice(i, i + 1))) for i in range(4)]), expected, rtol=0, atol=1e-5)
-
-
-def test_a_single_position_takes_all_attention() -> None:
-    decoder = build()
-    weights = decoder.attention(Reading.of(torch.randn(1, 1, HIDDEN), torch.ones(1, 1, dtype=torch.bool)), torch.arange(LABELS))
-    torch.testing.assert_close(weights, torch.ones(1, LABELS, 1))
 
 
 def test_attention_rows_sum_to_one_over_real_positions() -> None:
@@ -209,30 +200,22 @@ def test_a_label_that_no_document_tells_apart_gets_no_endless_table() -> None:
     decoder = build()
     prototypes = torch.randn(LABELS, HIDDEN, generator=torch.Generator().manual_seed(1))
     background = prototypes + 1.0
-    background[3] = prototypes[3]
+    background[3], background[2] = prototypes[3], prototypes[2] + 1e-3
     decoder.plant_tables(prototypes, background, 10.0)
     assert all(torch.isfinite(p).all() for p in decoder.parameters())
     assert torch.equal(decoder.boost_scale[3], torch.zeros(HIDDEN))
+    assert 0 < decoder.boost_scale[2].abs().max() < decoder.boost_scale[0].abs().max()
 
 
-def test_sharpness_scales_the_scores_and_keeps_the_order() -> None:
-    decoder = build(dtype=torch.float64, heads=1)
-    reading = batch(torch.float64)
-    before = decoder.rank(reading, torch.arange(LABELS))
-    decoder.sharpen(0.25)
-    after = decoder.rank(reading, torch.arange(LABELS))
-    expected = torch.log_softmax(before * 0.25, dim=-1)
-    torch.testing.assert_close(after, expected, rtol=0, atol=1e-10)
-
-
-def test_sharpness_does_not_keep_the_order_where_heads_are_averaged_after_the_softmax() -> None:
-    decoder = build(dtype=torch.float64, heads=4)
-    reading = batch(torch.float64)
-    orders = []
-    for factor in (1.0, 1 / 64):
-        decoder.sharpen(factor)
-        orders.append(decoder.rank(reading, torch.arange(LABELS))[0].argsort(-1))
-    assert not torch.equal(*orders)
+def test_sharpness_keeps_the_order_of_one_head_but_not_of_several() -> None:
+    """Heads are averaged after the softmax."""
+    reading, every = batch(torch.float64), torch.arange(LABELS)
+    one, four = (build(dtype=torch.float64, heads=heads) for heads in (1, 4))
+    before, order = one.rank(reading, every), four.rank(reading, every)[0].argsort(-1)
+    one.sharpen(0.25)
+    torch.testing.assert_close(one.rank(reading, every), torch.log_softmax(before * 0.25, dim=-1), rtol=0, atol=1e-10)
+    four.sharpen(1 / 64)
+    assert not torch.equal(four.rank(reading, every)[0].argsort(-1), order)
 
 
 @pytest.mark.parametrize("heads", [1, 4])
@@ -286,10 +269,45 @@ def test_chosen_labels_touch_no_other_row_of_a_table(count: int) -> None:
         assert table.grad.coalesce().indices()[0].tolist() == sorted(labels.tolist())
 
 
-def test_a_label_that_is_hardly_told_apart_gets_no_steeper_table_than_the_others() -> None:
-    decoder = build()
-    prototypes = torch.randn(LABELS, HIDDEN, generator=torch.Generator().manual_seed(1))
-    background = prototypes + 1.0
-    background[3] = prototypes[3] + 1e-3
-    decoder.plant_tables(prototypes, background, 10.0)
-    assert 0 < decoder.boost_scale[3].abs().max() < decoder.boost_scale[0].abs().max()
+def make_dot() -> tuple[DotAttention, Reading]:
+    torch.manual_seed(0)
+    decoder = DotAttention(DotAttentionOptions(pool=3, init_scale=1.0), DecoderShape(hidden=HIDDEN, labels=LABELS)).double()
+    for parameter in decoder.parameters():
+        torch.nn.init.normal_(parameter)
+    hidden, mask = torch.randn(2, 7, HIDDEN, dtype=torch.float64), torch.ones(2, 7, dtype=torch.bool)
+    mask[1, 4:] = False
+    return decoder, Reading.of(hidden, mask)
+
+
+def test_dot_attention_is_the_plain_loop() -> None:
+    decoder, reading = make_dot()
+    logits = decoder(reading)
+    for document in range(2):
+        states = reading.hidden[document][reading.mask[document]]
+        for label in range(LABELS):
+            attention = torch.softmax(states @ decoder.queries[label], dim=0)
+            boosted = decoder.boost_shift[label] + decoder.boost_scale[label] * (attention @ states)
+            pooled = boosted.view(3, -1).mean(1)
+            expected = pooled @ decoder.projection + decoder.common_bias[0]
+            torch.testing.assert_close(logits[document, label].double(), expected, rtol=1e-5, atol=1e-5)
+            torch.testing.assert_close(decoder.attention(reading, torch.arange(LABELS))[document, label][: len(states)].double(), attention)
+
+
+def test_all_that_dot_attention_trains_has_a_role() -> None:
+    decoder, _ = make_dot()
+    named = {id(parameter) for parameters in decoder.parameter_roles().values() for parameter in parameters}
+    assert named == {id(parameter) for parameter in decoder.parameters()}
+    assert not decoder.parameter_roles()["value"]
+
+
+def test_folded_dot_attention_scores_the_same() -> None:
+    decoder, reading = make_dot()
+    torch.testing.assert_close(decoder.fold()(reading), decoder(reading))
+
+
+def test_planted_queries_of_dot_attention_are_multiplied_with_states_as_they_are() -> None:
+    decoder, reading = make_dot()
+    queries = torch.randn(LABELS, HIDDEN, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    decoder.plant_queries(queries)
+    expected = torch.softmax(queries @ reading.hidden[0].T, dim=-1)
+    torch.testing.assert_close(decoder.attention(reading, torch.arange(LABELS))[0], expected, rtol=0, atol=1e-6)

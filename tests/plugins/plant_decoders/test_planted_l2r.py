@@ -1,4 +1,4 @@
-"""The whole decoder beside a plain loop over documents, labels, windows, tokens and dimensions, in double precision."""
+"""The decoder planted-l2r, its L2R model and inattention equal plain loops over documents, labels, windows, tokens and dimensions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ import pytest
 import torch
 from builders import record_again
 from plant_decoders import PLANTED_L2R, PlantedL2ROptions
-from plant_decoders.planted_l2r import PlantedL2R, StaticRelevance, k_largest, masked_softmax
+from plant_decoders.planted_l2r import (
+    DotProduct,
+    PlantedL2R,
+    StaticRelevance,
+    TwoLayers,
+    inattention,
+    k_largest,
+    masked_log_softmax,
+    masked_softmax,
+)
+from references import assert_equal, random_tensors, upstream_of
 from scipy.sparse import csr_array, random_array
 from torch import Tensor
 
@@ -85,9 +95,9 @@ def plain(decoder: PlantedL2R, given: Reading) -> Tensor:
             size = options.window if options.state else length
             state, total = torch.zeros(HIDDEN, dtype=torch.float64), 0.0
             for start in range(0, length, size):
-                places = range(start, min(start + size, length))
-                hidden = [given.hidden[document, t] for t in places]
-                weights = attend(decoder, label, hidden, [int(given.words[document, t]) for t in places])
+                tokens = range(start, min(start + size, length))
+                hidden = [given.hidden[document, t] for t in tokens]
+                weights = attend(decoder, label, hidden, [int(given.words[document, t]) for t in tokens])
                 gathered = sum(w * h for w, h in zip(weights, hidden, strict=True))
                 value = gathered * decoder.boost[label] if options.boost else gathered
                 weight = torch.exp(decoder.window_sharpness * value.sum())
@@ -121,9 +131,8 @@ def test_values_and_gradients_are_those_of_the_loop(options: dict[str, Any]) -> 
     given.hidden.requires_grad_()
     fast, slow = decoder(given), plain(decoder, given)
     torch.testing.assert_close(fast, slow, rtol=0, atol=1e-11)
-    weight = torch.randn_like(slow)
-    wanted = [given.hidden, *decoder.parameters()]
-    gradients = [torch.autograd.grad((found * weight).sum(), wanted, allow_unused=True) for found in (fast, slow)]
+    upstream, wanted = upstream_of(slow), [given.hidden, *decoder.parameters()]
+    gradients = [torch.autograd.grad((logits * upstream).sum(), wanted, allow_unused=True) for logits in (fast, slow)]
     for parameter, one, other in zip(wanted, *gradients, strict=True):
         none = torch.zeros_like(parameter)
         torch.testing.assert_close(none if one is None else one, none if other is None else other, rtol=0, atol=1e-10)
@@ -212,14 +221,143 @@ def test_every_variant_of_stage_2_reads_the_weights_of_one_stage_1() -> None:
         build(ranker="dot-product").load_state_dict(weights)
 
 
-def test_one_part_must_be_left() -> None:
+def test_parts_decide_whether_words_are_needed_and_one_must_be_left() -> None:
+    assert build().needs_words
+    assert not build(static=False, differentiable=False).needs_words
     with pytest.raises(ComponentError, match="no part of the attention"):
         build(learned=False, static=False, differentiable=False)
 
 
-def test_words_are_asked_for_where_they_are_needed() -> None:
-    assert build().needs_words
-    assert not build(static=False, differentiable=False).needs_words
+def plain_inattention(scores: list[float], real: list[bool], k: int | None, dropped: str) -> list[float]:
+    """One row: the k-th largest score is the limit, then a softmax."""
+    positions = [i for i, there in enumerate(real) if there]
+    limit = sorted((scores[i] for i in positions), reverse=True)[min(k, len(positions)) - 1] if k is not None and positions else -math.inf
+    weight = [0.0] * len(scores)
+    for i in positions:
+        if scores[i] >= limit:
+            weight[i] = math.exp(scores[i])
+        elif dropped == "zero":
+            weight[i] = 1.0
+    total = sum(weight)
+    return [w / total if total else 0.0 for w in weight]
+
+
+@pytest.fixture
+def sample() -> tuple[Tensor, Tensor]:
+    torch.manual_seed(0)
+    scores = torch.randn(4, 3, 7, dtype=torch.float64)
+    scores[0, 0, 2] = scores[0, 0, 5]  # equal scores
+    mask = torch.arange(7)[None, None] < torch.tensor([7, 4, 1, 0])[:, None, None]
+    return scores, mask
+
+
+@pytest.mark.parametrize("k", [1, 2, 4, 7, 50, None])
+@pytest.mark.parametrize("dropped", ["mask", "zero"])
+def test_inattention_is_that_of_the_loop(k: int | None, dropped: str, sample: tuple[Tensor, Tensor]) -> None:
+    scores, mask = sample
+    found = inattention(scores, mask, k, dropped)  # type: ignore[arg-type]
+    there = mask.expand(scores.shape)
+    expected = [
+        [plain_inattention(s.tolist(), m.tolist(), k, dropped) for s, m in zip(a, b, strict=True)]
+        for a, b in zip(scores, there, strict=True)
+    ]
+    torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("dropped", ["mask", "zero"])
+def test_gradients_of_inattention_are_those_of_finite_differences(dropped: str, sample: tuple[Tensor, Tensor]) -> None:
+    scores, mask = sample
+    scores = scores.clone().requires_grad_()
+    weight = torch.randn_like(scores)
+    (gradient,) = torch.autograd.grad((inattention(scores, mask, 3, dropped) * weight).sum(), scores)  # type: ignore[arg-type]
+    for position in ((0, 1, 0), (0, 2, 6), (1, 0, 3), (2, 1, 0)):
+        step = torch.zeros_like(scores)
+        step[position] = 1e-6
+        ends = [(inattention(scores.detach() + sign * step, mask, 3, dropped) * weight).sum() for sign in (1, -1)]  # type: ignore[arg-type]
+        assert float(gradient[position]) == pytest.approx(float((ends[0] - ends[1]) / 2e-6), abs=1e-7)
+    assert not bool(gradient[~mask.expand(scores.shape)].any())
+
+
+def test_equal_scores_stay_together() -> None:
+    scores = torch.tensor([2.0, 1.0, 1.0, 1.0, 0.0])
+    assert k_largest(scores, torch.ones(5, dtype=torch.bool), 2).tolist() == [True, True, True, True, False]
+
+
+def test_rows_without_tokens_are_zero_and_have_gradients() -> None:
+    scores = torch.randn(2, 3, requires_grad=True)
+    mask = torch.tensor([[True, True, False], [False, False, False]])
+    found = masked_softmax(scores, mask)
+    found.square().sum().backward()
+    assert found[1].tolist() == [0.0, 0.0, 0.0]
+    assert scores.grad is not None
+    assert bool(scores.grad.isfinite().all())
+    logs = masked_log_softmax(scores, mask)
+    assert torch.isneginf(logs[~mask]).all()
+    torch.testing.assert_close(logs[0].exp(), found[0])
+
+
+def test_bf16_scores_have_a_softmax_in_fp32() -> None:
+    assert masked_softmax(torch.randn(2, 3).bfloat16(), torch.ones(2, 3, dtype=torch.bool)).dtype == torch.float32
+
+
+def plain_ranker(ranker: torch.nn.Module, words: list[int], labels: list[int]) -> Tensor:
+    """One pair after the other, on the concatenated embeddings."""
+    rows = []
+    for label in labels:
+        row = []
+        for word in words:
+            e_word, e_label = ranker.get_parameter("word")[word], ranker.get_parameter("label")[label]
+            if isinstance(ranker, DotProduct):
+                row.append(sum(a * b for a, b in zip(e_word, e_label, strict=True)) + ranker.word_bias[word] + ranker.label_bias[label])
+            else:
+                assert isinstance(ranker, TwoLayers)
+                both = torch.cat([e_word, e_label])
+                inner = [torch.relu((w * both).sum() + b) for w, b in zip(ranker.first.weight, ranker.first.bias, strict=True)]
+                row.append(sum(v * h for v, h in zip(ranker.second.weight[0], inner, strict=True)) + ranker.second.bias[0])
+        rows.append(torch.stack(row))  # type: ignore[arg-type]
+    return torch.stack(rows)
+
+
+@pytest.mark.parametrize("ranker", [DotProduct(WORDS, LABELS, 4), TwoLayers(WORDS, LABELS, 4, 6)], ids=["dot", "network"])
+def test_rankers_are_those_of_the_loop(ranker: torch.nn.Module) -> None:
+    parameters = list(ranker.double().parameters())
+    with torch.no_grad():
+        for parameter, number in zip(parameters, random_tensors(*(p.shape for p in parameters)), strict=True):
+            parameter.copy_(number)
+    words, labels = [3, 0, WORDS, 7], [4, 1]
+    fast, slow = ranker(torch.tensor(words), torch.tensor(labels)), plain_ranker(ranker, words, labels)
+    assert_equal((fast, parameters), (slow, parameters), upstream_of(slow))
+
+
+def test_relevance_is_looked_up_by_word() -> None:
+    table = StaticRelevance(RELEVANCE)
+    words, labels = [WORDS, 2, 8, 0], [3, 0, 4]
+    dense = torch.from_numpy(RELEVANCE.toarray())
+    expected = torch.stack([torch.stack([dense[label, word] if word < WORDS else torch.tensor(0.0) for word in words]) for label in labels])
+    assert torch.equal(table(torch.tensor(words), torch.tensor(labels), LABELS), expected)
+    assert int((expected > 0).sum()) > 2
+
+
+def test_without_relevance_nothing_is_relevant() -> None:
+    assert not bool(StaticRelevance(None)(torch.tensor([0, 0]), torch.tensor([1]), LABELS).any())
+
+
+@pytest.mark.parametrize("kind", ["dot", "network", "relevance"])
+def test_built_without_a_table_it_takes_over_the_saved_sizes(kind: str) -> None:
+    made = {
+        "dot": lambda full: DotProduct(WORDS if full else 0, LABELS, 4),
+        "network": lambda full: TwoLayers(WORDS if full else 0, LABELS, 4, 6),
+        "relevance": lambda full: StaticRelevance(RELEVANCE if full else None),
+    }[kind]
+    saved, empty = made(True), made(False)
+    empty.load_state_dict(saved.state_dict())
+    assert empty.words == saved.words == WORDS
+    assert all(torch.equal(a, b) for a, b in zip(saved.state_dict().values(), empty.state_dict().values(), strict=True))
+
+
+def test_a_table_of_another_size_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="size mismatch for word"):
+        DotProduct(WORDS, LABELS, 4).load_state_dict(DotProduct(WORDS + 1, LABELS, 4).state_dict())
 
 
 def test_stages_on_another_backbone(clinic: Any) -> None:
@@ -275,7 +413,7 @@ def test_a_relevance_table_of_one_word(clinic: Any, tmp_path: Path) -> None:
     clinic("predict", *sets, decoder)
 
 
-def keep_padded_windows(decoder: PlantedL2R, evidence: Tensor, places: Any) -> Tensor:
+def keep_padded_windows(decoder: PlantedL2R, evidence: Tensor, batch: Any) -> Tensor:
     """`_kept` that counts windows of padding as windows."""
     return torch.softmax(decoder.window_sharpness * evidence, -1)
 
@@ -285,9 +423,9 @@ def rank_padding(scores: Tensor, mask: Tensor, k: int | None, dropped: str) -> T
     return masked_softmax(scores, k_largest(scores, torch.ones_like(mask), k) & mask)
 
 
-def divide_by_batch(decoder: PlantedL2R, places: Any, labels: Tensor) -> Tensor:
+def divide_by_batch(decoder: PlantedL2R, batch: Any, labels: Tensor) -> Tensor:
     """`_static` that depends on the other documents."""
-    found = places.spread(decoder.relevance(places.distinct, labels, len(decoder.bias))) * places.mask
+    found = batch.spread(decoder.relevance(batch.distinct, labels, len(decoder.bias))) * batch.mask
     return found / found.amax().clamp_min(0.1)
 
 
