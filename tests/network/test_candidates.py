@@ -1,4 +1,4 @@
-"""Recall of a shortlist: the share of the exact best labels among those proposed."""
+"""Scoring in blocks, of chosen pairs and of shortlisted labels: the numbers of scoring everything at once."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from references import assert_equal
 from scipy.sparse import csr_array
+from torch import Tensor, nn
 
-from plant_cli.api import ComponentError, SilentReporter
-from plant_cli.network.candidates import ShortlistedLabels, _checked, measure_recall
+from plant_cli.api import ComponentError, Reading, SilentReporter
+from plant_cli.network import candidates
+from plant_cli.network.candidates import UNSCORED, ShortlistedLabels, _checked, measure_recall, score_all, score_pairs
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import LiveReader, tokenize
 
@@ -69,3 +72,49 @@ def test_proposals_are_taken_in_any_order_and_width() -> None:
     found = _checked("sound", [np.array([3, 0], dtype=np.int32), np.array([])], 2, 4)
     assert [own.tolist() for own in found] == [[3, 0], []]
     assert all(own.dtype == np.int64 for own in found)
+
+
+PAIR_TEXTS = ["a fever", "", "a cough and a leg, broken in two places"]
+
+
+@pytest.fixture
+def batch(small_network: Callable[..., Any]) -> tuple[Any, Reading]:
+    network = small_network(labels=7).eval()
+    with torch.no_grad():
+        return network.decoder, Reading.of(*network.backbone.encode(network.backbone.tokenize(PAIR_TEXTS)))
+
+
+def test_blocks_of_labels_give_what_all_at_once_give(batch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = score_all(*batch, 7)
+    monkeypatch.setattr(candidates, "BLOCK", 3)
+    assert whole.shape == (3, 7)
+    torch.testing.assert_close(score_all(*batch, 7), whole)
+
+
+WANTED = torch.tensor([[True, False, False, False, False, True, False], [False] * 7, [True] * 7])
+
+
+class OneByOne(nn.Module):
+    """A decoder that cannot score pairs."""
+
+    def __init__(self, decoder: Any) -> None:
+        super().__init__()
+        self.decoder = decoder
+
+    def forward(self, reading: Reading, labels: Tensor | None = None) -> Tensor:
+        found: Tensor = self.decoder(reading, labels)
+        return found
+
+
+@pytest.mark.parametrize("block", [3, 100])
+@pytest.mark.parametrize("wrap", [lambda decoder: decoder, OneByOne], ids=["pairs", "document by document"])
+def test_wanted_pairs_are_scored_as_among_all(batch: Any, wrap: Callable[[Any], Any], block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoder, reading = batch
+    weights = [decoder.queries, decoder.boost_scale, decoder.to_key.weight, decoder.bias]
+    whole = score_all(decoder, reading, 7)
+    monkeypatch.setattr(candidates, "BLOCK", block)
+    found = score_pairs(wrap(decoder), reading, WANTED)
+    assert (found[~WANTED] == UNSCORED).all()
+    assert not torch.sigmoid(found[1]).any()
+    assert_equal((found[WANTED], weights), (whole[WANTED], weights), tolerance=1e-6, gradients=1e-6, relative=1e-4)
+    assert (score_pairs(decoder, reading, torch.zeros(3, 7, dtype=torch.bool)) == UNSCORED).all()

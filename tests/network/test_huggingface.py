@@ -1,12 +1,15 @@
-"""Hugging Face backbones on small random models made on the spot: encoders and causal ones, adapters, 4-bit weights."""
+"""Hugging Face backbones on small random models: encoders and causal ones, adapters, 4-bit weights; families as data."""
+
+from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
     AutoTokenizer,
@@ -20,13 +23,12 @@ from transformers import (
     RobertaConfig,
 )
 
-from plant_cli.api import ComponentError, ResourceError
+from plant_cli.api import ComponentError, MachineSection, ResourceError
+from plant_cli.network import huggingface
 from plant_cli.network.huggingface import HuggingFaceBackbone, Packed, Profile
-from plant_cli.network.profile import HuggingFaceOptions
+from plant_cli.network.profile import ATTENTION, BERT_ATTENTION, Family, HuggingFaceOptions
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abcdefghijklmnopqrstuvwxyz", "fever", "cough", "patient"]
-ENCODER_TARGETS = ("query", "key", "value", "attention.output.dense")
-CAUSAL_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj")
 
 
 def save_tokenizer(folder: Path, *, framed: bool) -> None:
@@ -62,23 +64,18 @@ def causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def load(folder: Path, kind: str = "encoder", **options: object) -> HuggingFaceBackbone:
-    targets = ENCODER_TARGETS if kind == "encoder" else CAUSAL_TARGETS
+    targets = BERT_ATTENTION if kind == "encoder" else ATTENTION
     return HuggingFaceBackbone(
         Profile(model=str(folder), adapter_targets=targets, kind=kind), HuggingFaceOptions(**{"overlap": 4} | options)
     )
 
 
-def test_offsets_point_at_the_words(encoder: Path) -> None:
+def test_offsets_point_at_the_words_and_the_rest_is_counted(encoder: Path) -> None:
     text = "patient  had\tfever"
-    batch = load(encoder).tokenize([text])
+    batch = load(encoder, max_tokens=3).tokenize([text, "a b c d e", "a"])
     assert [text[a:b] for a, b in batch.spans[0]] == ["patient", "had", "fever"]
-    assert batch.dropped == [0]
-
-
-def test_what_lies_beyond_the_limit_is_counted(encoder: Path) -> None:
-    batch = load(encoder, max_tokens=3).tokenize(["a b c d e", "a"])
-    assert list(batch.dropped) == [2, 0]
-    assert [len(i) for i in batch.ids] == [3, 1]
+    assert list(batch.dropped) == [0, 2, 0]
+    assert [len(i) for i in batch.ids] == [3, 3, 1]
 
 
 def test_hidden_states_are_those_of_the_model_without_special_tokens(encoder: Path) -> None:
@@ -94,7 +91,7 @@ def test_hidden_states_are_those_of_the_model_without_special_tokens(encoder: Pa
 
 def test_a_prompt_stands_in_every_window_and_has_no_states(encoder: Path) -> None:
     backbone = HuggingFaceBackbone(
-        Profile(model=str(encoder), adapter_targets=ENCODER_TARGETS, prompt="patient a"), HuggingFaceOptions(window=12, overlap=4)
+        Profile(model=str(encoder), adapter_targets=BERT_ATTENTION, prompt="patient a"), HuggingFaceOptions(window=12, overlap=4)
     )
     backbone.module().eval()
     batch = backbone.tokenize(["a b c d e f g"])
@@ -113,7 +110,7 @@ def test_a_packed_model_is_read_as_the_same_model_in_a_folder(encoder: Path) -> 
         weights=lambda: calls.append("read") or whole.state_dict(),  # type: ignore[func-returns-value]
         origin="a file of its own",
     )
-    profile = Profile(model="org/original", adapter_targets=ENCODER_TARGETS, packed=packed)
+    profile = Profile(model="org/original", adapter_targets=BERT_ATTENTION, packed=packed)
     with torch.device("meta"):
         assert next(HuggingFaceBackbone(profile, HuggingFaceOptions(overlap=4)).module().parameters()).is_meta
     assert calls == []
@@ -127,22 +124,16 @@ def test_a_packed_model_is_read_as_the_same_model_in_a_folder(encoder: Path) -> 
     assert expected.origin == str(encoder)
 
 
-def test_a_document_longer_than_the_model_is_read_to_its_end(encoder: Path) -> None:
-    backbone = load(encoder)
+@pytest.mark.parametrize("roberta", [False, True])
+def test_a_document_longer_than_the_model_is_read_to_its_end(encoder: Path, small_model: Callable[..., Path], roberta: bool) -> None:
+    """RoBERTa keeps positions for padding, which are no part of a window."""
+    backbone = load(small_model(RobertaConfig, max_position_embeddings=34, pad_token_id=1) if roberta else encoder)
     backbone.module().eval()
+    assert backbone.window == (32 if roberta else 24)
     hidden, mask = backbone.encode(backbone.tokenize(["a b c d e f g " * 10]))
     assert mask.sum() == 70
     assert bool(torch.isfinite(hidden).all())
     assert hidden[0, -1].abs().sum() > 0
-
-
-def test_positions_that_a_model_keeps_for_padding_are_no_part_of_a_window(small_model: Callable[..., Path]) -> None:
-    backbone = load(small_model(RobertaConfig, max_position_embeddings=34, pad_token_id=1))
-    backbone.module().eval()
-    assert backbone.window == 32
-    hidden, mask = backbone.encode(backbone.tokenize(["a b c d e f g " * 10]))
-    assert mask.sum() == 70
-    assert bool(torch.isfinite(hidden).all())
 
 
 def test_windows_that_hardly_move_on_are_refused(encoder: Path) -> None:
@@ -187,8 +178,11 @@ def test_an_adapter_learns_is_saved_in_pefts_layout_and_comes_back(causal: Path,
     torch.testing.assert_close(fresh.encode(batch)[0], after, rtol=tolerance, atol=tolerance)
 
 
-def test_full_training_saves_every_weight(encoder: Path, tmp_path: Path) -> None:
+def test_full_training_saves_every_weight_and_a_frozen_backbone_none(encoder: Path, tmp_path: Path) -> None:
     backbone = load(encoder, adapter="full")
+    groups = backbone.layer_groups()
+    assert len(groups) == 3
+    assert sorted(id(p) for group in groups for p in group) == sorted(id(p) for p in backbone.module().parameters())
     with torch.no_grad():
         next(iter(backbone.module().parameters())).add_(1.0)
     backbone.module().eval()
@@ -198,25 +192,14 @@ def test_full_training_saves_every_weight(encoder: Path, tmp_path: Path) -> None
     fresh.module().eval()
     fresh.restore(tmp_path)
     torch.testing.assert_close(fresh.encode(batch)[0], backbone.encode(batch)[0])
-
-
-def test_layer_groups_run_from_first_to_last_and_hold_every_parameter_once(encoder: Path) -> None:
-    backbone = load(encoder, adapter="full")
-    groups = backbone.layer_groups()
-    assert len(groups) == 3
-    held = [id(p) for group in groups for p in group]
-    assert sorted(held) == sorted(id(p) for p in backbone.module().parameters())
-
-
-def test_a_frozen_backbone_trains_nothing(encoder: Path) -> None:
     assert not any(p.requires_grad for p in load(encoder, adapter="none").module().parameters())
 
 
-def test_a_missing_model_says_how_to_get_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("revision", [None, "abc"])
+def test_a_missing_model_says_how_to_get_it_at_its_commit(revision: str | None) -> None:
     with pytest.raises(ResourceError) as caught:
-        load(tmp_path / "nowhere")
-    assert "hf download" in caught.value.todo
-    assert caught.value.exit_code == 6
+        HuggingFaceBackbone(Profile(model="some/model", revision=revision, adapter_targets=()), HuggingFaceOptions())
+    assert "hf download some/model" + (" --revision abc" if revision else "") in caught.value.todo
 
 
 @pytest.mark.parametrize("adapter", ["none", "full"])
@@ -227,12 +210,6 @@ def test_weights_that_were_cut_off_are_named(encoder: Path, tmp_path: Path, adap
     with pytest.raises(ResourceError, match="could not be loaded") as caught:
         load(folder, adapter=adapter)
     assert caught.value.where == str(folder)
-
-
-def test_a_hub_model_is_fetched_at_its_commit() -> None:
-    with pytest.raises(ResourceError) as caught:
-        HuggingFaceBackbone(Profile(model="some/model", revision="abc", adapter_targets=()), HuggingFaceOptions())
-    assert "hf download some/model --revision abc" in caught.value.todo
 
 
 def test_a_gated_model_says_where_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,7 +251,40 @@ def test_gradient_checkpointing_changes_no_gradient(causal: Path) -> None:
     torch.testing.assert_close(found[1], found[0])
 
 
-def test_the_tokenizer_hash_tells_tokenizers_apart(encoder: Path, causal: Path) -> None:
-    assert load(encoder).tokenizer_hash == load(encoder).tokenizer_hash
-    assert load(encoder).tokenizer_hash != load(causal, "causal").tokenizer_hash
-    assert np.all([len(load(encoder).tokenizer_hash) == 64])
+FAMILY = Family(name="some", summary="Some.", models={"small": "org/small@abc", "large": "org/large"}, other_targets={"odd": ("qkv",)})
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    seen: list[Any] = []
+    monkeypatch.setattr(huggingface, "HuggingFaceBackbone", lambda profile, options: seen.append(profile))
+    return seen
+
+
+def test_models_go_by_short_name_id_or_folder() -> None:
+    names = ("small", "org/small", "large", "else/where")
+    assert [FAMILY.find(name) for name in names] == [("org/small", "abc")] * 2 + [("org/large", None), ("else/where", None)]
+
+
+def test_a_family_is_a_backbone_with_its_models_in_the_help() -> None:
+    options = FAMILY.options()
+    assert options().model == "org/small"
+    assert "large (org/large)" in str(options.model_fields["model"].description)
+    with pytest.raises(ValidationError, match="extra"):
+        options(nonsense=1)
+    other = Family(name="any", summary="Any.", languages=("en", "de"))
+    assert (FAMILY.spec().languages, other.spec().languages) == (None, ("en", "de"))
+    with pytest.raises(ValidationError, match="model"):
+        other.options()()
+
+
+def test_what_is_asked_for_goes_before_what_the_family_says(loaded: list[Any], tmp_path: Path) -> None:
+    options = FAMILY.options()
+    FAMILY.load(options(), MachineSection(device="cpu"))
+    FAMILY.load(options(revision="def", adapter_targets=["qkv"]), MachineSection())
+    FAMILY.load(options(model=str(tmp_path)), MachineSection())
+    first, second, third = loaded
+    assert (first.model, first.revision, first.device) == ("org/small", "abc", "cpu")
+    assert (first.adapter_targets, first.other_targets) == (ATTENTION, {"odd": ("qkv",)})
+    assert (second.revision, second.adapter_targets, second.other_targets) == ("def", ("qkv",), {})
+    assert (third.model, third.revision) == (str(tmp_path), None)
