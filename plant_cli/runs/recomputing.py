@@ -22,14 +22,10 @@ TOLERANCE = 1e-9  # another processor sums in another order
 class Recomputed:
     """One evaluation, computed again."""
 
-    folder: str
-    """Of the stage, such as `eval-baseline`."""
-    numbers: int = 0
-    """How many numbers were compared."""
-    different: tuple[str, ...] = ()
-    """Where they differ, as `metrics.json: metrics.P@5.value 0.41, again 0.40`."""
-    reason: str = ""
-    """Why it was not computed again; empty if it was."""
+    folder: str  # of the stage, such as `eval-baseline`
+    numbers: int = 0  # how many numbers were compared
+    different: tuple[str, ...] = ()  # where they differ, as `metrics.json: metrics.P@5.value 0.41, again 0.40`
+    reason: str = ""  # why it was not computed again; empty if it was
 
 
 def recompute(run: Run, request: Request, runner: Runner) -> Iterator[Recomputed]:
@@ -40,12 +36,10 @@ def recompute(run: Run, request: Request, runner: Runner) -> Iterator[Recomputed
             record = folder.record()
             if record is None or record.status != "done" or record.stage not in figures:
                 continue
-            reason = _find_hindrance(run, record)
-            result = (
-                Recomputed(folder=folder.name, reason=reason)
-                if reason
-                else _recompute_stage(run, folder.path, record, request, runner, figures[record.stage])
-            )
+            if reason := _find_hindrance(run, record):
+                result = Recomputed(folder=folder.name, reason=reason)
+            else:
+                result = _recompute_stage(run, folder.path, record, request, runner, figures[record.stage])
             if interruption.requested:
                 raise Interrupted(
                     "stopped while figures were computed again",
@@ -78,16 +72,10 @@ def _recompute_stage(run: Run, folder: Path, record: StageRecord, request: Reque
             raise
         except PlantError as error:
             return Recomputed(folder=folder.name, reason=error.what)
-        pairs = [pair for name in figures for pair in _pair_files(folder, copy / folder.name, name)]
+        places = [(name, *(read_json(path / name, "the figures") for path in (folder, copy / folder.name))) for name in figures]
+        pairs = [(f"{name}: {place}", *two) for name, saved, anew in places for place, *two in _pair_numbers(saved, anew)]
     different = tuple(f"{place} {ours}, again {theirs}" for place, ours, theirs in pairs if not _is_same(ours, theirs))
     return Recomputed(folder=folder.name, numbers=len(pairs), different=different)
-
-
-def _pair_files(folder: Path, again: Path, name: str) -> Iterator[tuple[str, Any, Any]]:
-    """The numbers of one file of figures in two folders; their places begin with its name."""
-    saved, again_saved = (read_json(path / name, "the figures") for path in (folder, again))
-    for place, ours, theirs in _pair_numbers(saved, again_saved):
-        yield f"{name}: {place}", ours, theirs
 
 
 def _pair_numbers(saved: Any, again: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:

@@ -32,7 +32,16 @@ def open_run_corpus(context: RunContext, run: Run, *, writes: bool) -> StoredCor
             )
         return _prepare(context, run)
     if context.data == DataSection() and not run.recipe_path.exists():
-        raise _without_recipe(run)
+        lost = any(folder.is_done() for folder in run.stages())
+        raise ArtefactError(
+            "the run has lost its recipe, which names its corpus"
+            if lost
+            else "no corpus was named, and no stage of this run has finished, whose recipe would name it",
+            where=str(run.recipe_path),
+            expected="the file as `plant` wrote it" if lost else "the corpus, until the first stage has finished",
+            todo=("restore it, or name the corpus again, " if lost else "name the corpus again, ")
+            + f"as at the beginning of the run, or with --set data.path=PATH (see `source` in {run.corpus_path / 'splits.json'})",
+        )
     corpus = open_corpus(run.corpus_path, partial(load_dataset, context, context.data))
     _refuse_other_options(context.data, corpus, run)
     if changed := find_other_packages(corpus.record.analyser):
@@ -93,20 +102,6 @@ def _refuse_other_options(data: DataSection, corpus: StoredCorpus, run: Run) -> 
 def _is_source(path: str, run: Run) -> bool:
     """Whether the run's corpus was made of this file, which may have been in another place then."""
     return Path(path).is_file() and hash_file(Path(path)) in run.header.sources.values()
-
-
-def _without_recipe(run: Run) -> ArtefactError:
-    """The run does not know the path of its corpus: its recipe was removed, or it has none yet."""
-    lost = any(folder.is_done() for folder in run.stages())
-    return ArtefactError(
-        "the run has lost its recipe, which names its corpus"
-        if lost
-        else "no corpus was named, and no stage of this run has finished, whose recipe would name it",
-        where=str(run.recipe_path),
-        expected="the file as `plant` wrote it" if lost else "the corpus, until the first stage has finished",
-        todo=("restore it, or name the corpus again, " if lost else "name the corpus again, ")
-        + f"as at the beginning of the run, or with --set data.path=PATH (see `source` in {run.corpus_path / 'splits.json'})",
-    )
 
 
 def refuse_other_corpus(context: RunContext, run: Run) -> None:

@@ -63,14 +63,10 @@ class Session:
     """One attempt at a stage."""
 
     reporter: Reporter
-    run_path: Path
-    """The run folder, which holds what stages share."""
-    folder: Path
-    """The folder of the stage."""
-    resume: bool = False
-    """Whether to continue from the last checkpoint in that folder."""
-    should_stop: Callable[[], bool] = never
-    """True once the user asked to stop; then a checkpoint is saved and `Interrupted` raised."""
+    run_path: Path  # the run folder, which holds what stages share
+    folder: Path  # the folder of the stage
+    resume: bool = False  # whether to continue from the last checkpoint in that folder
+    should_stop: Callable[[], bool] = never  # true once the user asked to stop; then a checkpoint is saved and `Interrupted` raised
 
     def check(self, what: str, expected: str, any_of: Callable[[bool], bool] = bool) -> None:
         """Stop here, with `Interrupted`, if the user asked for it (`any_of`: asked any of several processes, as `Processes.any`).
@@ -83,10 +79,5 @@ class Session:
 
 def open_session(context: StageContext) -> Session:
     """The session of a stage."""
-    return Session(
-        reporter=context.reporter,
-        run_path=context.run_path,
-        folder=context.folder,
-        resume=context.resume,
-        should_stop=lambda: context.stopping,
-    )
+    reporter, run, folder, resume = context.reporter, context.run_path, context.folder, context.resume
+    return Session(reporter=reporter, run_path=run, folder=folder, resume=resume, should_stop=lambda: context.stopping)

@@ -91,7 +91,6 @@ class RunContext:
         return corpora[key]
 
     def input(self, stage: str, tag: str | None = None) -> Path:
-        """See `StageContext.input`; warns if what that stage was made from has changed since."""
         run = self._require_run("stage")
         tag = find_input_tag(run, stage, tag, self.tag)
         folder = run.stage(stage, tag)
@@ -110,13 +109,11 @@ class RunContext:
         return folder.path
 
     def find_input(self, stage: str, tag: str | None = None) -> Path | None:
-        """See `StageContext.find_input`."""
         run = self._require_run("stage")
         folder = run.stage(stage, find_input_tag(run, stage, tag, self.tag))
         return self.input(stage, tag) if folder.is_done() else None
 
     def confirm_inputs(self) -> None:
-        """See `StageContext.confirm_inputs`."""
         for name, record in self._records.items():
             folder = self._require_run("stage").folder(name)
             if not folder.holds(record):

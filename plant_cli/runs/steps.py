@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from plant_cli.api import (
-    ArtefactError,
+from plant_cli.api import ArtefactError, ComponentError, Components, RecipeError, Spec, StageSpec, UsageError, near_names
+from plant_cli.api.context import NAME_RULE, names_folder
+from plant_cli.api.errors import naming_command
+from plant_cli.api.options import (
+    SHARED_SECTIONS,
     Choice,
-    ComponentError,
-    Components,
     DataSection,
     MachineSection,
     ModelSection,
     Options,
-    RecipeError,
-    Spec,
-    StageSpec,
-    UsageError,
-    near_names,
+    consent_options,
+    former_names,
 )
-from plant_cli.api.context import NAME_RULE, names_folder
-from plant_cli.api.errors import naming_command
-from plant_cli.api.options import SHARED_SECTIONS, consent_options, former_names
 from plant_cli.api.specs import KINDS, kind_of
 from plant_cli.data.records import StageRecord
 from plant_cli.runs.folder import require_tag
@@ -85,7 +81,10 @@ class Consent:
     """
 
     def __init__(self, recipe: RecipeLayer, over: RecipeLayer) -> None:
-        self._values = merge(RecipeLayer() if _lies_in_run(recipe) else recipe, over).values
+        files = {Path(origin.rpartition(":")[0]) for origin in recipe.origins.values()}
+        folders = {folder for file in files for path in (file.absolute(), file.resolve()) for folder in path.parents}
+        in_run = any((folder / RUN_MARK).exists() for folder in folders)
+        self._values = merge(RecipeLayer() if in_run else recipe, over).values
 
     def require(self, spec: Spec, chosen: Choice, options: Options, where: Path) -> None:
         """Refuse a component with an option that needs the user's consent and was switched on in a file of the run folder `where`."""
@@ -105,18 +104,11 @@ class Consent:
         free = [field for field, info in fields.items() if info.annotation in (str, str | None)]
         known = {"name": chosen.name, **{field: getattr(options, field) for field in free}}
         annotation: Any = fields[name].annotation
-        kind, value = TypeAdapter[Any](annotation), getattr(options, name)
-        return any(
-            all(mapping[key] == known[key] for key in known.keys() & mapping.keys()) and _reads_as(kind, mapping[name], value)
-            for mapping in _mappings(self._values)
-            if name in mapping
-        )
-
-
-def _reads_as(kind: TypeAdapter[Any], text: Any, value: Any) -> bool:
-    try:
-        return bool(kind.validate_python(text) == value)
-    except ValidationError:
+        for mapping in _mappings(self._values):
+            if name in mapping and all(mapping[key] == known[key] for key in known.keys() & mapping.keys()):
+                with suppress(ValidationError):
+                    if TypeAdapter[Any](annotation).validate_python(mapping[name]) == getattr(options, name):
+                        return True
         return False
 
 
@@ -125,11 +117,6 @@ def _mappings(values: Any) -> Iterator[dict[str, Any]]:
         yield values
     for item in values.values() if isinstance(values, dict) else values if isinstance(values, list) else ():
         yield from _mappings(item)
-
-
-def _lies_in_run(layer: RecipeLayer) -> bool:
-    files = {Path(origin.rpartition(":")[0]) for origin in layer.origins.values()}
-    return any((folder / RUN_MARK).exists() for file in files for path in (file.absolute(), file.resolve()) for folder in path.parents)
 
 
 def _unasked(spec: Spec, options: Options, name: str, where: Path) -> ArtefactError:
@@ -201,12 +188,9 @@ class Step:
     data: DataSection
     model: ModelSection
     machine: MachineSection
-    layer: RecipeLayer
-    """The explicit values with their origins, under `options`, `data`, `model`, `machine`."""
-    values: dict[str, Any]
-    """All options of the stage written out, components with all theirs."""
-    sections: dict[str, dict[str, Any]]
-    """The shared sections that the stage uses, written out; none for an action."""
+    layer: RecipeLayer  # the explicit values with their origins, under `options`, `data`, `model`, `machine`
+    values: dict[str, Any]  # all options of the stage written out, components with all theirs
+    sections: dict[str, dict[str, Any]]  # the shared sections that the stage uses, written out; none for an action
 
     @property
     def name(self) -> str:
@@ -215,10 +199,8 @@ class Step:
 
     def record(self) -> StageRecord:
         """The record with which the stage would begin."""
-        seed = self.machine.seed
-        return StageRecord(
-            status="running", stage=self.spec.name, tag=self.tag, options=self.values, sections=self.sections, seed=seed, started=""
-        )
+        stage, seed = self.spec.name, self.machine.seed
+        return StageRecord(status="running", stage=stage, tag=self.tag, options=self.values, sections=self.sections, seed=seed, started="")
 
 
 def join_tag(stage: str, tag: str | None) -> str:
@@ -294,12 +276,8 @@ def resolve_step(layers: Sequence[RecipeLayer], spec: StageSpec, tag: str | None
     """One step from layers, of which later ones win, such as a recipe and the command line.
 
     In each layer a tagged section inherits the keys of the untagged one, and `data`, `model` and `machine` inside a stage's section
-    override the shared sections for that step alone.
-
-    Raises:
-        RecipeError: an unknown key, a missing value or one of the wrong type, with its origin.
-        ComponentError: an unknown component, or an option that it does not take.
-        UsageError: a tag that cannot name a folder, or options that contradict each other (`Options.check_values`).
+    override the shared sections for that step alone. A wrong key, value, component or tag, or options that contradict each other
+    (`Options.check_values`), are errors with their origin.
     """
     require_tag(tag)
     shown = join_tag(spec.name, tag)
@@ -310,11 +288,22 @@ def resolve_step(layers: Sequence[RecipeLayer], spec: StageSpec, tag: str | None
     machine = _build(MachineSection, given, "machine", "machine")
     if spec.needs_run:
         options, data = options.located(), data.located()
-    _check_values(options, given, shown)
+    try:
+        with naming_command(f"plant {shown}"):
+            options.check_values()
+    except UsageError as error:
+        if (origin := given.origins.get((OWN,), FLAGS)) != FLAGS:
+            error.where = f"{error.where} ({origin}, {shown})"
+        raise
     sections: dict[str, Options] = {"data": data, "model": model, "machine": machine}
     used = {str(name): sections[name] for name in spec.sections if spec.writes}  # an action records nothing, and may hand its flags on
     for part, chosen in ((OWN, options), *used.items()):
-        _check_components(chosen, given, part, shown if part == OWN else part, components)
+        for field, kind, choice in find_choices(chosen):
+            try:
+                components.resolve(kind, choice)
+            except ComponentError as error:
+                error.where = f"{error.where} ({given.nearest((part, field))}, {shown if part == OWN else part}.{field})"
+                raise
     written = {name: write_out(section, components) for name, section in used.items()}
     values = write_out(options, components)
     return Step(spec=spec, tag=tag, options=options, data=data, model=model, machine=machine, layer=given, values=values, sections=written)
@@ -347,40 +336,15 @@ def _require_mapping(layer: RecipeLayer, section: str) -> None:
 
 
 def _build(model: type[OptionsT], layer: RecipeLayer, part: str, shown: str) -> OptionsT:
-    values = {
-        key: _named(model, key, value)
-        for key, value in layer.values.get(part, {}).items()
-        if key in model.model_fields or key not in SHARED_SECTIONS or part != OWN  # `finetune: {machine: …}` is in `machine` already
-    }
+    values: dict[str, Any] = {}
+    for key, value in layer.values.get(part, {}).items():
+        if part == OWN and key in SHARED_SECTIONS and key not in model.model_fields:
+            continue  # `finetune: {machine: …}` is in `machine` already
+        values[key] = value
+        if isinstance(value, dict) and "name" not in value and component_kind(model, key) is not None:
+            default = model.model_fields[key].default  # options for the default component need no name
+            values[key] = {"name": default.name, **value} if hasattr(default, "name") else value
     try:
         return model(**values)
     except ValidationError as error:
         raise explain(error, model, layer, part, shown) from error
-
-
-def _check_values(options: Options, layer: RecipeLayer, shown: str) -> None:
-    try:
-        with naming_command(f"plant {shown}"):
-            options.check_values()
-    except UsageError as error:
-        origin = layer.origins.get((OWN,), FLAGS)
-        if origin == FLAGS:
-            raise
-        raise UsageError(error.what, where=f"{error.where} ({origin}, {shown})", expected=error.expected, todo=error.todo) from error
-
-
-def _named(model: type[Options], key: str, value: Any) -> Any:
-    """Options for the default component without its name get the name."""
-    if component_kind(model, key) is None or not isinstance(value, dict) or "name" in value:
-        return value
-    default = model.model_fields[key].default
-    return {"name": default.name, **value} if hasattr(default, "name") else value
-
-
-def _check_components(options: Options, layer: RecipeLayer, part: str, shown: str, components: Components) -> None:
-    for field, kind, chosen in find_choices(options):
-        try:
-            components.resolve(kind, chosen)
-        except ComponentError as error:
-            where = f"{error.where} ({layer.nearest((part, field))}, {shown}.{field})"
-            raise ComponentError(error.what, where=where, expected=error.expected, todo=error.todo) from error
