@@ -104,11 +104,11 @@ class Consent:
         free = [field for field, info in fields.items() if info.annotation in (str, str | None)]
         known = {"name": chosen.name, **{field: getattr(options, field) for field in free}}
         annotation: Any = fields[name].annotation
-        for mapping in _mappings(self._values):
-            if name in mapping and all(mapping[key] == known[key] for key in known.keys() & mapping.keys()):
-                with suppress(ValidationError):
-                    if TypeAdapter[Any](annotation).validate_python(mapping[name]) == getattr(options, name):
-                        return True
+        named = [mapping for mapping in _mappings(self._values) if name in mapping]
+        for mapping in [one for one in named if all(one[key] == known[key] for key in known.keys() & one.keys())]:
+            with suppress(ValidationError):
+                if TypeAdapter[Any](annotation).validate_python(mapping[name]) == getattr(options, name):
+                    return True
         return False
 
 
