@@ -47,10 +47,6 @@ def read_predictions(path: Path, gold: Gold, reporter: Reporter | None = None, n
 
     Args:
         numbering: what numbers in the file stand for, and which pairs do not count.
-
-    Raises:
-        DataError: not a predictions table; documents missing, unknown or repeated; a label repeated in a document; lists of
-            different length; a score that is missing or not a number; no predicted label that the corpus has.
     """
     require_recorded(path.parent, path.name)
     indexed = read_indexed(path, gold.label_hash)
@@ -110,9 +106,6 @@ def build_input(
 
     Args:
         threshold: one number, or one per label of train [L].
-
-    Raises:
-        DataError: no document has a gold label, so there is nothing to measure against.
     """
     if not gold.matrix.nnz:
         raise DataError(
@@ -197,9 +190,9 @@ def _parse_list(cell: str, name: str) -> list[Any] | None:
 
 
 def _check_documents(doc_ids: pl.Series, gold: Gold, path: Path) -> None:
-    wanted, given = set(gold.doc_ids), set(doc_ids)
+    wanted, predicted = set(gold.doc_ids), set(doc_ids)
     repeated = sorted(doc_ids.filter(doc_ids.is_duplicated()).unique().drop_nulls().to_list())
-    missing, extra = [d for d in gold.doc_ids if d not in given], [str(d) for d in doc_ids if d not in wanted]
+    missing, extra = [d for d in gold.doc_ids if d not in predicted], [str(d) for d in doc_ids if d not in wanted]
     for documents, what in (
         (repeated, "predicted more than once"),
         (missing, f"of the {gold.split} split without predictions"),

@@ -106,10 +106,10 @@ def lost_pairs(scores: Scores, positives: npt.NDArray[np.integer], weights: Sequ
     ends = [np.searchsorted(-scores[falling], -scores[positives], side) for side in ("left", "right")]
     lost, with_label = [], []
     for block in weights:
-        own = block.of(positives.astype(np.int64))
+        of_positives = block.of(positives.astype(np.int64))
         higher, at_least = np.split(block.prefixes(falling, np.concatenate(ends)), 2)
-        lost.append(np.einsum("pr,pr->r", own, higher + at_least, dtype=np.float64) / 2)
-        with_label.append(own.sum(axis=0))
+        lost.append(np.einsum("pr,pr->r", of_positives, higher + at_least, dtype=np.float64) / 2)
+        with_label.append(of_positives.sum(axis=0))
     return np.concatenate(lost), np.concatenate(with_label).astype(np.float64)
 
 
@@ -131,22 +131,22 @@ def pooled_auc(scores: AllScores, gold: csr_array, weights: Floats) -> Floats:
     if not holders.size:
         return np.full(len(weights), np.nan)
     ladder = _Ladder(gold_scores(scores, gold), gold.indptr[holders])
-    own = np.ascontiguousarray(weights[:, holders].T)
+    of_holders = np.ascontiguousarray(weights[:, holders].T)
     won = np.zeros(len(weights))
     for rows, table in _tables(scores, ladder, len(weights)):
-        won += np.einsum("dr,rd->r", table @ own, weights[:, rows])
+        won += np.einsum("dr,rd->r", table @ of_holders, weights[:, rows])
     area: Floats = np.divide(won / 2 - with_label**2 / 2, pairs, out=np.full_like(won, np.nan), where=pairs > 0)
     return area
 
 
 def gold_scores(scores: AllScores, gold: csr_array) -> Scores:
     """The scores of the gold pairs, in the order of `gold.indices`."""
-    found = np.empty(gold.nnz, dtype=np.float32)
+    values = np.empty(gold.nnz, dtype=np.float32)
     for rows in _document_blocks(scores, scores.shape[1] * 4):
         pairs = slice(gold.indptr[rows.start], gold.indptr[rows.stop])
         documents = np.repeat(np.arange(rows.stop - rows.start), np.diff(gold.indptr[rows.start : rows.stop + 1]))
-        found[pairs] = scores.read(rows, slice(None))[documents, gold.indices[pairs]]
-    return found
+        values[pairs] = scores.read(rows, slice(None))[documents, gold.indices[pairs]]
+    return values
 
 
 class _Ladder:

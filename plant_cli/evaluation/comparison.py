@@ -131,9 +131,6 @@ def compare(
         replicates: bootstrap resamples, shared by all systems.
         permutations: random swaps of approximate randomisation.
         joined: each metric that no sums over documents give (AUC), on the documents of the first system followed by those of another.
-
-    Raises:
-        DataError: no metric is defined on these documents.
     """
     names, first, count = [name for name, _ in systems], systems[0][1], len(systems[0][1])
     values, drawn = measure_and_resample([m for _, metrics in systems for m in metrics], replicates, generator, advance)

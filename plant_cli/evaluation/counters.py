@@ -189,26 +189,15 @@ AnyMetric = TypeVar("AnyMetric", bound=Metric)
 Families = Sequence[tuple[MetricSpec, Options]]  # each with its options
 
 
-@dataclass(frozen=True, kw_only=True)
-class Missing:
-    """Why a metric could not be computed, and what to do about it."""
-
-    reason: str
-    remedy: str
-
-    def __str__(self) -> str:
-        return f"{self.reason}; {self.remedy}"
+NOT_KEPT = "needs the score of every label, and only the highest were kept"
 
 
 def compute_families(families: Families, data: MetricInput, wanted: Sequence[str] = ()) -> list[Metric]:
     """The values of all families, at the cut-offs of their options and at those of the wanted names (`P@7`).
 
     Families that need every score are left out where there is none (`find_missing` names their metrics).
-
-    Raises:
-        PluginError: a family failed, or gave a value without a name or with one that another family gave; names it.
     """
-    asked = [int(found[1]) for found in map(_AT.search, wanted) if found and int(found[1]) > 0]
+    asked = [int(match[1]) for match in map(_AT.search, wanted) if match and int(match[1]) > 0]
     values: dict[str, Metric] = {}
     owners: dict[str, str] = {}
     for spec, options in families:
@@ -240,23 +229,17 @@ def compute_families(families: Families, data: MetricInput, wanted: Sequence[str
     return list(values.values())
 
 
-def find_missing(families: Families, data: MetricInput, remedy: str) -> dict[str, Missing]:
-    """The metrics, by name, that cannot be computed from the highest-scored labels alone."""
-    names = [name for spec, _ in families if data.all_scores is None for name in spec.needs_all_scores]
-    return dict.fromkeys(names, Missing(reason="needs the score of every label, and only the highest were kept", remedy=remedy))
+def find_missing(families: Families, data: MetricInput, remedy: str) -> dict[str, str]:
+    """The metrics that cannot be computed, since only the highest scores were kept, and for each what to do to have every score."""
+    return {name: remedy for spec, _ in families if data.all_scores is None for name in spec.needs_all_scores}
 
 
-def choose(values: Sequence[AnyMetric], wanted: Sequence[str], missing: Mapping[str, Missing]) -> list[AnyMetric]:
-    """The values of the wanted names, in that order.
-
-    Raises:
-        UsageError: there is no metric of that name, or not from these predictions.
-    """
+def choose(values: Sequence[AnyMetric], wanted: Sequence[str], missing: Mapping[str, str]) -> list[AnyMetric]:
+    """The values of the wanted names, in that order; for `missing` see `find_missing`."""
     known = {value.name: value for value in values}
     for name in wanted:
         if name in missing and name not in known:
-            why = missing[name]
-            raise UsageError(f"{name} is not available", where=f"metric {name}: {why.reason}", expected="every score", todo=why.remedy)
+            raise UsageError(f"{name} is not available", where=f"metric {name}: {NOT_KEPT}", expected="every score", todo=missing[name])
         if name not in known:
             raise UsageError(
                 f"there is no metric named '{name}'",

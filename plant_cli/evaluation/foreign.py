@@ -63,33 +63,25 @@ def misread(what: str, where: str, expected: str) -> DataError:
 
 
 def read_numbering(labels: str | None, removed: str | None) -> Numbering:
-    """The list of labels, one a line (what follows a tab is passed over), and the pairs `document label` to remove.
-
-    Raises:
-        DataError: a line of the pairs is not two numbers.
-    """
+    """The list of labels, one a line (what follows a tab is passed over), and the pairs `document label` to remove."""
     names = [line.split("\t")[0].strip().strip("<>") for line in _read_lines(Path(labels))] if labels is not None else []
     pairs = set()
     for number, line in enumerate(_read_lines(Path(removed)) if removed is not None else [], start=1):
-        found = _NUMBER.findall(line)
-        if line.strip() and (len(found) != 2 or found != line.split() or max(map(len, found)) > LONGEST_NUMBER):
+        numbers = _NUMBER.findall(line)
+        if line.strip() and (len(numbers) != 2 or numbers != line.split() or max(map(len, numbers)) > LONGEST_NUMBER):
             raise DataError(
                 f"this is no pair of document and label: {line[:60]}",
                 where=f"{removed}, line {number}",
                 expected="two numbers, each counted from 0, as in filter_labels_test.txt",
                 todo="name the file of pairs that came with the data set",
             )
-        if found:
-            pairs.add((int(found[0]), int(found[1])))
+        if numbers:
+            pairs.add((int(numbers[0]), int(numbers[1])))
     return Numbering(labels=names, removed=frozenset(pairs))
 
 
 def read_foreign(path: Path, gold: Gold, numbering: Numbering) -> Foreign | None:
-    """Predictions in a format of another tool; None if the file is none of these (but perhaps a table of ours).
-
-    Raises:
-        DataError: it is such a file, and damaged, or of another number of documents.
-    """
+    """Predictions in a format of another tool; None if the file is none of these (but perhaps a table of ours)."""
     with open_bytes(path, KNOWN) as stream:
         head = stream.read(1 << 16)
     if head.startswith(b"PK\x03\x04"):
@@ -120,20 +112,20 @@ def _read_lines(path: Path) -> list[str]:
 
 def _gather(pairs: Pairs, documents: Sequence[str]) -> pl.DataFrame:
     """Pairs as a row for each document; those of `documents` that have none get empty lists."""
-    found: dict[str, tuple[list[str], list[float]]] = {document: ([], []) for document in documents}
+    rows: dict[str, tuple[list[str], list[float]]] = {document: ([], []) for document in documents}
     for document, label, score in pairs:
-        labels, scores = found.setdefault(document, ([], []))
+        labels, scores = rows.setdefault(document, ([], []))
         labels.append(label)
         scores.append(score)
     schema = {"doc_id": pl.String(), "labels": pl.List(pl.String), "scores": pl.List(pl.Float64)}
-    columns = [list(found), [labels for labels, _ in found.values()], [scores for _, scores in found.values()]]
+    columns = [list(rows), [labels for labels, _ in rows.values()], [scores for _, scores in rows.values()]]
     return pl.DataFrame(dict(zip(schema, columns, strict=True)), schema=schema)
 
 
-def _require_rows(found: int, gold: Gold, path: Path) -> None:
-    if found != len(gold.doc_ids):
+def _require_rows(documents: int, gold: Gold, path: Path) -> None:
+    if documents != len(gold.doc_ids):
         raise DataError(
-            f"the predictions are of {found} documents",
+            f"the predictions are of {documents} documents",
             where=str(path),
             expected=f"a row for each of the {len(gold.doc_ids)} documents of the {gold.split} split, in its order",
             todo="predict exactly that split, or choose another one with --split",

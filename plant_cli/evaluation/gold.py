@@ -55,17 +55,14 @@ def describe_gold(gold: Gold, convention: Convention) -> str:
     documents = len(gold.doc_ids) - (0 if convention.keeps_empty else without)
     every = convention.settings.get("label_set") == "all"
     labels = len(gold.labels) if every else int((gold.train_counts > 0).sum())
-    said = "counted, too" if convention.keeps_empty else "left out"
-    return f"{documents} documents of {gold.split}, {without} without gold {said}; {labels} labels counted; convention {convention.name}"
+    treatment = "counted, too" if convention.keeps_empty else "left out"
+    return (
+        f"{documents} documents of {gold.split}, {without} without gold {treatment}; {labels} labels counted; convention {convention.name}"
+    )
 
 
 def read_gold(corpus: Corpus, split: SplitName) -> Gold:
-    """The gold labels of one split of a corpus, as recorded when it was prepared; no text is read.
-
-    Raises:
-        DataError: the corpus has no split of that name.
-        ArtefactError: the record is missing or damaged.
-    """
+    """The gold labels of one split of a corpus, as recorded when it was prepared; no text is read."""
     part = corpus.gold_labels(split)
     matrix = join_gold(part)
     labels = [*corpus.labels.ids, *part.unseen_labels]
@@ -117,9 +114,6 @@ def read_hierarchy(path: Path, labels: Sequence[str]) -> Hierarchy:
         path: a table with the columns `label` and `parent` (or `parents`, a list; in CSV and TSV separated by blanks). A label with
             several parents stands under each.
         labels: the columns of gold [L + U]; labels that the table does not have stand at the top.
-
-    Raises:
-        DataError: not such a table; no label of the corpus in it; a label that is above itself.
     """
     parents = _read_parents(path)
     if not any(label in parents for label in labels):
@@ -138,14 +132,11 @@ def find_hierarchy(table: str | None, known: LabelIndex, labels: Sequence[str], 
 
     Args:
         table: see `read_hierarchy`; None: no table.
-
-    Raises:
-        DataError: see `read_hierarchy`.
     """
     if table is not None:
         return read_hierarchy(Path(table), labels)
-    own = {label: above for label, above in zip(known.ids, known.parents, strict=True) if above}
-    parents = {**known.further_parents, **own}
+    indexed = {label: above for label, above in zip(known.ids, known.parents, strict=True) if above}
+    parents = {**known.further_parents, **indexed}
     if not parents:
         return None
     try:
@@ -159,9 +150,6 @@ def build_hierarchy(parents: Mapping[str, Sequence[str]], labels: Sequence[str],
     """The hierarchy of labels [L + U] whose parents are known, and the parents of these; labels without parents stand at the top.
 
     A depth is 1 without parents, else one more than the least of the parents' depths. `where` says whose parents these are, for messages.
-
-    Raises:
-        DataError: a label that is above itself.
     """
     above = {label: _climb(label, parents) for label in labels}
     nodes = sorted({node for line in above.values() for node in line})
@@ -200,20 +188,20 @@ def _climb(label: str, parents: Mapping[str, Sequence[str]]) -> dict[str, None]:
 
 def _read_parents(path: Path) -> dict[str, list[str]]:
     frame = collect(scan_table(path), str(path))
-    given = next((name for name in ("parent", "parents") if name in frame.columns), None)
-    if given is None or "label" not in frame.columns:
-        wanted = "label" if given else "parent"
+    column = next((name for name in ("parent", "parents") if name in frame.columns), None)
+    if column is None or "label" not in frame.columns:
+        wanted = "label" if column else "parent"
         raise DataError(
             f"the table has no column '{wanted}'",
             where=f"{path}, columns {', '.join(frame.columns)}",
             expected=FORM,
             todo="rename the columns",
         )
-    if given == "parents" and frame.schema[given] == pl.String:
-        frame = frame.with_columns(pl.col(given).str.strip_chars().str.split(" "))
-    if isinstance(frame.schema[given], pl.List):
-        frame = frame.explode(given)
-    pairs = frame.select(label=trim(pl.col("label").cast(pl.String)), parent=trim(pl.col(given).cast(pl.String)))
+    if column == "parents" and frame.schema[column] == pl.String:
+        frame = frame.with_columns(pl.col(column).str.strip_chars().str.split(" "))
+    if isinstance(frame.schema[column], pl.List):
+        frame = frame.explode(column)
+    pairs = frame.select(label=trim(pl.col("label").cast(pl.String)), parent=trim(pl.col(column).cast(pl.String)))
     pairs = pairs.filter(pl.col("label").is_not_null() & (pl.col("parent").fill_null("") != "")).unique(maintain_order=True)
     grouped = pairs.group_by("label", maintain_order=True).agg("parent")
     return dict(zip(grouped["label"].to_list(), grouped["parent"].to_list(), strict=True))

@@ -47,12 +47,7 @@ Systems = Sequence[tuple[str, Sequence[Measurement]]]  # name, and a measurement
 
 
 def measure_system(system: System, gold: Gold, measure: Measure, reporter: Reporter) -> Measurement:
-    """The wanted metrics of a system.
-
-    Raises:
-        UsageError: a wanted metric does not exist, or needs scores that were not kept.
-        DataError: the predictions are not of these documents; see `read_predictions`.
-    """
+    """The wanted metrics of a system."""
     predictions = read_predictions(system.predictions, gold, reporter, measure.numbering)
     scores = read_scores(system, gold, measure.memory)
     data = build_input(predictions, gold, system.threshold, measure.convention, scores, measure.hierarchy)

@@ -29,7 +29,6 @@ from plant_cli.evaluation.conventions import Convention
 from plant_cli.evaluation.counters import (
     Families,
     Floats,
-    Missing,
     average_present_f1,
     choose,
     compute_families,
@@ -127,7 +126,7 @@ class Evaluation:
     labels_averaged: dict[str, int] = field(default_factory=dict)  # how many labels each average over labels averages
     labels_never: dict[str, int] = field(default_factory=dict)
     """How many labels of train there are (`counted`), and how many of them were never `assigned`, and never `listed`."""
-    missing: Mapping[str, Missing] = field(default_factory=dict)  # metrics that need scores which were not kept, by name
+    missing: Mapping[str, str] = field(default_factory=dict)  # what to do to have metrics of scores that were not kept, by name
     remarks: Sequence[str] = field(default=())  # what a reader of the values should know
 
 
@@ -165,10 +164,6 @@ def evaluate(
         wanted: names to compute (`P@7`, `R@10[1-5]`); none: all.
         required: names to compute in any case.
         remedy: what to do to have the metrics that need every score.
-
-    Raises:
-        UsageError: a wanted or required metric does not exist.
-        PluginError: a metric plugin failed.
     """
     overall = compute_families(families, data, [*wanted, *required])
     bins = measure_bins(data)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from plant_cli.api.context import Cell, Column, Table
+from plant_cli.evaluation.counters import NOT_KEPT
 from plant_cli.evaluation.gold import describe_gold
 from plant_cli.evaluation.measures import Conditions, Evaluation, Score
 from plant_cli.evaluation.systems import CUT, EVIDENCE_CUT
@@ -41,7 +42,7 @@ def record_metrics(evaluation: Evaluation, conditions: Conditions) -> dict[str, 
         "seed": conditions.seed,
         "level": conditions.level,
         "metrics": {name: score.bounds for name, score in scores.items() if name not in in_bins},
-        "not_available": {name: str(missing) for name, missing in evaluation.missing.items()},
+        "not_available": {name: f"{NOT_KEPT}; {remedy}" for name, remedy in evaluation.missing.items()},
         "remarks": list(evaluation.remarks),
         "bins": {
             b.name: {**b.counts, **{m.name.removesuffix(f"[{b.name}]"): scores[m.name].bounds for m in b.metrics if m.name in scores}}
@@ -125,7 +126,7 @@ def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
         f"{describe_gold(gold, conditions.convention)}: {averaged}; {conditions.system.origin}",
         f"of {never['counted']} labels of train {never['assigned']} are never assigned, {never['listed']} are in no list of predictions",
         *evaluation.remarks,
-        *(f"not available: {name} ({missing})" for name, missing in evaluation.missing.items()),
+        *(f"not available: {name} ({NOT_KEPT}; {remedy})" for name, remedy in evaluation.missing.items()),
     ]
     if conditions.replicates:
         drawn = f"{conditions.replicates} resamples of the documents, seed {conditions.seed}"
@@ -133,8 +134,8 @@ def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
     else:
         notes.append(f"no intervals (--bootstrap 0); seed {conditions.seed}")
     notes += [
-        f"options of {family}: {', '.join(f'{name} {value}' for name, value in given.items())}"
-        for family, given in conditions.metric_options.items()
+        f"options of {family}: {', '.join(f'{name} {value}' for name, value in options.items())}"
+        for family, options in conditions.metric_options.items()
     ]
     cut = conditions.system.cut
     documents, tokens = (cut.get(name, 0.0) for name in CUT)

@@ -33,18 +33,18 @@ def measure_reliability(predictions: Predictions, gold: Gold, *, replicates: int
     listed = ~np.isneginf(predictions.scores)
     scores = predictions.scores[listed]
     documents = len(predictions.top)
-    places = np.nonzero(listed)[0] * BINS + np.minimum((scores * BINS).astype(np.int64), BINS - 1)
+    cells = np.nonzero(listed)[0] * BINS + np.minimum((scores * BINS).astype(np.int64), BINS - 1)
     hits = find_hits(predictions.top, gold.matrix)[listed].astype(np.float64)
     summed: tuple[Floats, ...] = (np.ones(len(scores)), scores, hits)
-    pairs, chances, right = (np.bincount(places, one, documents * BINS).reshape(documents, BINS).astype(np.float64) for one in summed)
+    pairs, chances, right = (np.bincount(cells, one, documents * BINS).reshape(documents, BINS).astype(np.float64) for one in summed)
     error = MetricValue(name="ECE", contributions=np.hstack([pairs, chances, right]), combine=average_distance)
     bins = [ratio_of_sums(f"bin {i}", right[:, i], pairs[:, i]) for i in range(BINS)]
     drawn = resample([error, *bins], replicates, np.random.default_rng(seed)) if replicates else np.zeros((1 + BINS, 0))
-    found = float(average_distance(error.contributions.sum(axis=0).reshape(1, -1))[0])
-    low, high = interval(found, drawn[0], level, error=0.0, within=(0.0, 1.0))  # moved back: chance alone makes resamples worse
+    ece = float(average_distance(error.contributions.sum(axis=0).reshape(1, -1))[0])
+    low, high = interval(ece, drawn[0], level, error=0.0, within=(0.0, 1.0))  # moved back: chance alone makes resamples worse
     totals = zip(pairs.sum(axis=0), chances.sum(axis=0), right.sum(axis=0), drawn[1:], strict=True)
     return {
-        "ECE": found,
+        "ECE": ece,
         "low": none_if_undefined(low),
         "high": none_if_undefined(high),
         "pairs": len(scores),
@@ -76,11 +76,11 @@ def _describe(pairs: float, chances: float, right: float, drawn: Floats, level: 
     }
 
 
-def describe(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def describe(measured: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Notes under a table: the error of the whole and of its parts, and what it means; none where there are no probabilities."""
-    errors = [f"{name} {100 * one['ECE']:.2g}{_bracket(one)} over {one['pairs']} pairs" for name, one in found.items()]
+    errors = [f"{name} {100 * one['ECE']:.2g}{_bracket(one)} over {one['pairs']} pairs" for name, one in measured.items()]
     return [f"expected calibration error in points: {'; '.join(errors)}", CONVENTION] if errors else []
 
 
-def _bracket(found: Mapping[str, Any]) -> str:
-    return "" if found["low"] is None else f" [{100 * found['low']:.2g}, {100 * found['high']:.2g}]"
+def _bracket(measured: Mapping[str, Any]) -> str:
+    return "" if measured["low"] is None else f" [{100 * measured['low']:.2g}, {100 * measured['high']:.2g}]"

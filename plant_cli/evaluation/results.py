@@ -77,11 +77,7 @@ class MetricsRecord(Record):
 
 
 def read_metrics(folder: Path) -> MetricsRecord:
-    """What an evaluation found.
-
-    Raises:
-        ArtefactError: the file is missing, damaged, or not what was written.
-    """
+    """What an evaluation found."""
     require_recorded(folder, METRICS)
     return read_record(folder / METRICS, MetricsRecord, f"the metrics of '{folder.name}'")
 
@@ -134,7 +130,7 @@ class ScoringOptions(Options):
     def _null_is_not_given(cls, value: Any) -> Any:
         """A tagged section of a recipe inherits options; null takes one back."""
         families = value.items() if isinstance(value, dict) else ()
-        kept = {family: given for family, given in families if given is not None}
+        kept = {family: options for family, options in families if options is not None}
         cleaned = {f: {k: v for k, v in g.items() if v is not None} if isinstance(g, dict) else g for f, g in kept.items()}
         return cleaned if isinstance(value, dict) else value
 
@@ -177,12 +173,7 @@ def parse_gates(texts: Sequence[str]) -> list[Gate]:
 
 
 def check_gates(gates: Sequence[Gate], values: Mapping[str, float | None], where: str) -> None:
-    """Check every requirement; an undefined metric (None) meets none.
-
-    Raises:
-        UsageError: a requirement names nothing of these.
-        GateFailed: with every requirement that was not met.
-    """
+    """Check every requirement; an undefined metric (None) meets none."""
     for gate in gates:
         if gate.metric not in values:
             raise UsageError(

@@ -78,9 +78,6 @@ def find_seeds(run: Path, name: str, count: int) -> dict[int, str]:
     """The systems behind one name by the seed they were trained with: the one without a mark and the next `count` - 1 by seed.
 
     Another tool's file has no seeds, nor has an ensemble: none are found.
-
-    Raises:
-        ArtefactError: not trained, or with fewer seeds.
     """
     location = locate(name)
     if location.file is not None:
@@ -90,20 +87,20 @@ def find_seeds(run: Path, name: str, count: int) -> dict[int, str]:
     if (opened.stage("predict", location.tag).path / THRESHOLDS).exists():  # an ensemble, whatever seeds it is made of
         return {}
     first = opened.stage("finetune", location.tag)
-    found = {first.require(todo).seed: name}
+    by_seed = {first.require(todo).seed: name}
     records = [record for folder in opened.stages() if (record := folder.record()) is not None and record.stage == "finetune"]
     marked = [(seed, record) for record in records for base, seed in [split_seed(record.tag)] if base == location.tag and seed is not None]
     for seed, record in sorted(marked, key=lambda pair: pair[0]):
         folder = f"finetune-{record.tag}"
-        found.setdefault(seed, folder if location.run is None else str(location.run / folder))
-    if len(found) < count:
+        by_seed.setdefault(seed, folder if location.run is None else str(location.run / folder))
+    if len(by_seed) < count:
         raise ArtefactError(
             f"'{name}' was not trained with {count} seeds",
-            where=f"{first.path}: seeds {', '.join(map(str, found))}",
-            expected=f"{count} of them: {first.name} and {count - 1} folders such as {first.name}-seed{max(found) + 1}",
+            where=f"{first.path}: seeds {', '.join(map(str, by_seed))}",
+            expected=f"{count} of them: {first.name} and {count - 1} folders such as {first.name}-seed{max(by_seed) + 1}",
             todo=todo,
         )
-    return dict(list(found.items())[:count])
+    return dict(list(by_seed.items())[:count])
 
 
 def find_thresholds(predict: Path, finetune: Callable[[], Path]) -> Path:
@@ -116,11 +113,7 @@ def find_thresholds(predict: Path, finetune: Callable[[], Path]) -> Path:
 
 
 def read_system(name: str, predict: Path, finetune: Callable[[], Path], gold: Gold) -> System:
-    """The system whose predictions of the split are in a folder; for `finetune` see `find_thresholds`.
-
-    Raises:
-        ArtefactError: the thresholds are missing or damaged, or in another label order.
-    """
+    """The system whose predictions of the split are in a folder; for `finetune` see `find_thresholds`."""
     thresholds = read_thresholds(find_thresholds(predict, finetune), gold.label_hash, gold.indexed)
     record = StageFolder(predict).record()
     summary = {} if record is None else record.summary
@@ -143,12 +136,7 @@ def file_system(path: Path, threshold: float | None = None) -> System:
 
 
 def other_system(name: str, run: Path, tag: str | None, gold: Gold, corpus: Path) -> System:
-    """The system of one tag in another run, whose predictions were made there; `corpus` is the folder of our corpus record.
-
-    Raises:
-        ArtefactError: it has no predictions, or thresholds per label in another label order.
-        DataError: it has other gold labels.
-    """
+    """The system of one tag in another run, whose predictions were made there; `corpus` is the folder of our corpus record."""
     predict, finetune = (run / (f"{stage}-{tag}" if tag else stage) for stage in ("predict", "finetune"))
     if not (predict / PREDICTIONS).exists():
         raise ArtefactError(
@@ -191,11 +179,7 @@ def warn_leakage(system: System, reporter: Reporter) -> None:
 
 
 def read_scores(system: System, gold: Gold, memory: int) -> ScoreTable | None:
-    """Every score of the gold documents, if `plant predict --auc` kept them.
-
-    Raises:
-        ArtefactError: the scores are of other documents or labels, or damaged.
-    """
+    """Every score of the gold documents, if `plant predict --auc` kept them."""
     values = None if system.folder is None else open_scores(system.folder, gold.doc_ids, gold.label_hash)
     return None if values is None else ScoreTable(values=values, rows=np.arange(len(values)), memory=memory)
 
@@ -214,12 +198,7 @@ _CHOSEN = re.compile(r"thresholds(?:-(?P<tag>.+))?")
 
 
 def find_system(context: StageContext, name: str, gold: Gold, threshold: float | None = None) -> System:
-    """The system of a name (see `locate`); its predictions are made if it is one of this run and has none.
-
-    Raises:
-        ArtefactError: not trained, or damaged.
-        DataError: a run with other gold labels.
-    """
+    """The system of a name (see `locate`); its predictions are made if it is one of this run and has none."""
     location = locate(name)
     if location.file is not None:
         return file_system(location.file, threshold)
@@ -233,11 +212,7 @@ def find_system(context: StageContext, name: str, gold: Gold, threshold: float |
 
 
 def find_judged_tag(context: StageContext) -> str | None:
-    """The tag of the system that a stage judges: its own, or none where no system has it, so that one system can be judged twice.
-
-    Raises:
-        UsageError: no system has the tag, but one has nearly the same.
-    """
+    """The tag of the system that a stage judges: its own, or none where no system has it, so that one system can be judged twice."""
     tag, run = context.tag, Run.open(context.run_path)
     records = [record for folder in run.stages() if (record := folder.record()) is not None and record.stage in ("finetune", "predict")]
     tags, (variant, seed) = {record.tag for record in records}, split_seed(tag)
@@ -262,9 +237,6 @@ def find_chosen(context: StageContext, name: str) -> Thresholds:
 
     Args:
         name: the folder (`thresholds`, `thresholds-strict`), its tag, or a file.
-
-    Raises:
-        ArtefactError: they are missing or damaged, or in another label order.
     """
     path, stage, labels = Path(name), _CHOSEN.fullmatch(name), context.corpus().labels
     if stage is None and path.is_file():
@@ -277,10 +249,6 @@ def choose_families(context: StageContext, options: Mapping[str, Mapping[str, An
 
     Args:
         options: those of some families, by name. A name that is not registered is looked up, too, which says what is wrong.
-
-    Raises:
-        ComponentError: there is no such family.
-        RecipeError: an option of a family is not valid.
     """
     names = dict.fromkeys([*(spec.name for spec in context.components(MetricSpec)), *options])
     return [context.component(MetricSpec, Choice(name=name, options=dict(options.get(name, {})))) for name in names]

@@ -38,19 +38,15 @@ class Targets:
 
 
 def parse_targets(texts: Sequence[str]) -> Targets:
-    """Read targets; of a precision and a recall together, the recall is that of all labels that are assigned or reviewed.
-
-    Raises:
-        UsageError: a target that cannot be read, or two that do not go together.
-    """
-    found = [_parse(text) for text in texts]
-    if len(found) == 1:
-        return Targets(assign=found[0])
-    by_measure = {target.measure: target for target in found}
-    if len(found) == len(by_measure) == len(BOUNDED) and set(by_measure) == set(BOUNDED):
+    """Read targets; of a precision and a recall together, the recall is that of all labels that are assigned or reviewed."""
+    targets = [_parse(text) for text in texts]
+    if len(targets) == 1:
+        return Targets(assign=targets[0])
+    by_measure = {target.measure: target for target in targets}
+    if len(targets) == len(by_measure) == len(BOUNDED) and set(by_measure) == set(BOUNDED):
         return Targets(assign=by_measure["precision"], review=by_measure["recall"])
     raise UsageError(
-        "the targets do not go together" if found else "no target is given",
+        "the targets do not go together" if targets else "no target is given",
         where=" ".join(f"--target {text}" for text in texts) or "--target",
         expected=FORM,
         todo="give one target, or a precision and a recall: --target precision=0.9 --target recall=0.9",

@@ -80,9 +80,6 @@ def find_cuts(top: Integers, scores: Floats, gold: csr_array, labels: int, group
     Args:
         labels: L, those of train; the F1 of the others does not count in `Cuts.macro`.
         groups: the group of each label of train [L], and all other pairs are left out; None: all pairs are one group.
-
-    Raises:
-        DataError: a score is not a number.
     """
     real = (top >= 0) | ~np.isneginf(scores)
     if np.isnan(scores[real]).any():
@@ -233,9 +230,6 @@ def choose_thresholds(
         target: the highest recall under a precision, the highest precision under a recall, or the highest F1. Macro-F1 is a mean over
             labels: the best threshold of each group is the best of all.
         enough: see `group_labels`.
-
-    Raises:
-        DataError: a score is not a number, or no document has a label of train.
     """
     labels = len(train_counts)
     positives = _count_positives(gold)[:labels]
@@ -265,14 +259,11 @@ def decide(predictions: Predictions, gold: Gold, targets: Targets, review: float
 
     Args:
         review: the probability from which a label is reviewed, if no recall is asked for; None: no label is.
-
-    Raises:
-        DataError: no document has a label of train.
     """
-    given = (predictions.top, predictions.scores, gold.matrix, gold.train_counts[: gold.indexed])
-    chosen = choose_thresholds(*given, targets.assign)
+    inputs = (predictions.top, predictions.scores, gold.matrix, gold.train_counts[: gold.indexed])
+    chosen = choose_thresholds(*inputs, targets.assign)
     if targets.review is not None:
-        return replace(chosen, review=choose_thresholds(*given, targets.review).assign)
+        return replace(chosen, review=choose_thresholds(*inputs, targets.review).assign)
     return chosen if review is None else replace(chosen, review=np.full(gold.indexed, review))
 
 
@@ -352,7 +343,7 @@ def record_decisions(decided: Mapping[str, Decided], chosen: ChosenThresholds, c
     drawn = {name: conditions[name] for name in ("replicates", "level", "seed")}
     return {
         **conditions,
-        "splits": {name: measure_decisions(*given, **drawn) for name, given in decided.items()},
+        "splits": {name: measure_decisions(*inputs, **drawn) for name, inputs in decided.items()},
         "thresholds": _summarise_groups(chosen, decided[VALIDATION][2]),
     }
 

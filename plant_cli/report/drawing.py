@@ -77,11 +77,7 @@ class Drawing:
 
 
 def require_packages() -> None:
-    """Make sure that figures can be drawn and pages written.
-
-    Raises:
-        ComponentError: a package of the extra `report` is not installed.
-    """
+    """Make sure that figures can be drawn and pages written."""
     for name in ("matplotlib", "jinja2"):
         if find_spec(name) is None:
             raise ComponentError(

@@ -66,8 +66,8 @@ class Evaluated:
     @property
     def foreign(self) -> Path | None:
         """Another tool's predictions, if it is such a system."""
-        given = self.record.options.get("predictions")
-        return None if given is None else Path(given)
+        path = self.record.options.get("predictions")
+        return None if path is None else Path(path)
 
     @property
     def conditions(self) -> str:
@@ -128,8 +128,8 @@ class Evaluated:
     def read_decisions(self) -> dict[str, dict[str, Any]]:
         """What `plant thresholds` found for this system, by the name of its folder; results that are out of date are left out."""
         names = {name for name, record in self.stages.items() if record.stage in ("finetune", "predict")}
-        found = _find_results(self.run, "thresholds", DECISIONS)
-        return {name: content for name, (record, content) in found.items() if names & record.inputs.keys()}
+        results = _find_results(self.run, "thresholds", DECISIONS)
+        return {name: content for name, (record, content) in results.items() if names & record.inputs.keys()}
 
     def read_threshold(self, gold: Gold) -> float | Floats:
         """The threshold by which the evaluation assigned labels: one number, or one per label of train [L]."""
@@ -144,13 +144,7 @@ class Evaluated:
 
 
 def read_evaluated(names: Sequence[str], run: Path) -> list[Evaluated]:
-    """The evaluated systems of a report, all measured on the same gold documents in the same way.
-
-    Raises:
-        UsageError: a system is named twice, or is a file of predictions that no run has evaluated.
-        ArtefactError: a system has no finished evaluation, or one that is damaged or out of date.
-        DataError: systems were measured on other documents or labels, or in another way.
-    """
+    """The evaluated systems of a report, all measured on the same gold documents in the same way."""
     located = [_locate(name, run) for name in names]
     if len(set(located)) < len(located):
         raise UsageError(
@@ -216,12 +210,12 @@ def _find_outdated(run: Run, record: StageRecord) -> str | None:
 
 def _trace(run: Run, record: StageRecord) -> dict[str, StageRecord]:
     """The records of all stages that one was made from, the first first."""
-    found: dict[str, StageRecord] = {}
+    records: dict[str, StageRecord] = {}
     for name in record.inputs:
         inner = run.folder(name).record()
         if inner is not None:
-            found |= {**_trace(run, inner), name: inner}
-    return dict(sorted(found.items(), key=lambda pair: pair[1].started))
+            records |= {**_trace(run, inner), name: inner}
+    return dict(sorted(records.items(), key=lambda pair: pair[1].started))
 
 
 def _refuse_unlike(first: Evaluated, other: Evaluated) -> None:
@@ -244,14 +238,14 @@ def _refuse_unlike(first: Evaluated, other: Evaluated) -> None:
 
 def _find_results(run: Path, stage: str, name: str) -> dict[str, tuple[StageRecord, dict[str, Any]]]:
     """Records and results of the finished stages of a run that are up to date, by folder."""
-    opened, found = Run.open(run), {}
+    opened, results = Run.open(run), {}
     for folder in opened.stages():
         record = folder.record()
         if record is None or record.stage != stage or record.status != "done" or _find_outdated(opened, record):
             continue
         require_recorded(folder.path, name)
-        found[folder.name] = (record, read_json(folder.path / name, f"the results of '{folder.name}'"))
-    return found
+        results[folder.name] = (record, read_json(folder.path / name, f"the results of '{folder.name}'"))
+    return results
 
 
 def find_tests(systems: Sequence[Evaluated]) -> Tests:

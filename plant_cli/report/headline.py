@@ -19,11 +19,11 @@ DRAWN = ("P@5", "R@50", "micro-F1", "macro-F1", "R@50[1-5]")
 
 def write_headline(systems: Sequence[Evaluated], headline: Table, tests: Tests) -> PageSection:
     """The section, with the table of `make_headline`."""
-    found = {system.name: system.metrics.all_metrics() for system in systems}
-    names = [name for name in DRAWN if any(metrics.get(name, NOTHING).value is not None for metrics in found.values())]
+    measured = {system.name: system.metrics.all_metrics() for system in systems}
+    names = [name for name in DRAWN if any(metrics.get(name, NOTHING).value is not None for metrics in measured.values())]
     caption = f"Each metric of each system as a dot, with its interval as a line. {systems[0].conditions}."
     drawing = Drawing(
-        name="headline", title="The main metrics", caption=caption, paint=lambda axes: plot_bounds(axes, names, found), rows=len(names)
+        name="headline", title="The main metrics", caption=caption, paint=lambda axes: plot_bounds(axes, names, measured), rows=len(names)
     )
     untested = [system.name for system in systems[1:] if not any(other == system.name for _, other in tests)]
     missing = [
@@ -72,12 +72,12 @@ def make_headline(systems: Sequence[Evaluated], tests: Tests, *, paper: bool) ->
     Args:
         paper: mark differences by the published rule, and not by the p that is corrected for all metrics and systems.
     """
-    found = [system.metrics.all_metrics() for system in systems]
-    names = [name for name in DEFAULT_METRICS if any(name in metrics for metrics in found)]
+    measured = [system.metrics.all_metrics() for system in systems]
+    names = [name for name in DEFAULT_METRICS if any(name in metrics for metrics in measured)]
     others = list(dict.fromkeys(other for _, other in tests))
     text = "text_paper" if paper else "text"
     rows: list[list[Cell]] = [
-        [name, *(show_bound(metrics.get(name)) for metrics in found), *(tests.get((name, other), {}).get(text, "") for other in others)]
+        [name, *(show_bound(metrics.get(name)) for metrics in measured), *(tests.get((name, other), {}).get(text, "") for other in others)]
         for name in names
     ]
     columns = [Column(name="metric"), *(Column(name=system.name) for system in systems)]

@@ -19,6 +19,7 @@ from plant_cli.report.evaluated import Evaluated
 from plant_cli.report.label_sections import name_label
 from plant_cli.report.page import MarkedDocument, MarkedLabel, PageSection, Passage
 from plant_cli.scoring.predictions import PREDICTIONS
+from plant_cli.scoring.sparse_scores import top_k
 
 State = Literal["right", "wrong", "missed"]
 SHOWN_LABELS: dict[State, int] = {"right": 2, "wrong": 1, "missed": 1}  # labels of a document that are shown
@@ -110,7 +111,7 @@ def cut_passages(text: str, spans: Integers, weights: Floats) -> list[Passage]:
     if not strong.any():
         return []
     strengths = np.where(strong, np.searchsorted(STRENGTHS, weights / weights.max(), side="right"), 0)
-    strongest = np.sort(np.argsort(-weights, kind="stable")[: min(MOST_PASSAGES, int(strong.sum()))])
+    strongest = top_k(weights, min(MOST_PASSAGES, int(strong.sum())))
     windows: list[list[int]] = []
     for start, end in spans[strongest].tolist():
         begin, stop = max(0, start - AROUND), min(len(text), end + AROUND)  # from and to a blank where there is one near

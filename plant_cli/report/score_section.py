@@ -42,10 +42,10 @@ def write_scores(systems: Sequence[Evaluated]) -> PageSection:
 
 def draw_reliability(systems: Sequence[Evaluated]) -> Drawing:
     """How often labels with some probability are right; of a single system also for its network alone."""
-    found = {system.name: system.metrics.calibration for system in systems}
+    recorded = {system.name: system.metrics.calibration for system in systems}
     if len(systems) == 1:  # with several systems there would be too many lines
-        found[f"{systems[0].name}, network alone"] = systems[0].metrics.calibration_network
-    shown = {name: one for name, one in found.items() if one is not None}
+        recorded[f"{systems[0].name}, network alone"] = systems[0].metrics.calibration_network
+    shown = {name: one for name, one in recorded.items() if one is not None}
     errors = [f"ECE of {name} {_bracket(one)}, {sum(b.pairs for b in one.bins):,} pairs" for name, one in shown.items()]
 
     def paint(axes: Any) -> None:
@@ -64,9 +64,13 @@ def draw_reliability(systems: Sequence[Evaluated]) -> Drawing:
     return Drawing(name="reliability", title="Reliability of probabilities", caption=caption, paint=paint)
 
 
-def _bracket(found: CalibrationRecord) -> str:
-    value = f"{100 * found.ECE:.2g}"
-    return value if found.low is None or found.high is None else f"{value} [{100 * found.low:.2g}, {100 * found.high:.2g}]"
+def _bracket(calibration: CalibrationRecord) -> str:
+    value = f"{100 * calibration.ECE:.2g}"
+    return (
+        value
+        if calibration.low is None or calibration.high is None
+        else f"{value} [{100 * calibration.low:.2g}, {100 * calibration.high:.2g}]"
+    )
 
 
 def draw_precision(systems: Sequence[Evaluated]) -> Drawing:
@@ -115,17 +119,17 @@ def tabulate_decisions(system: str, chosen: Mapping[str, Mapping[str, Any]]) -> 
     """What thresholds of `plant thresholds` lead to, by folder: a table for each."""
     columns = [Column(name=name) for name in ("split", "decision", "labels per document", "precision", "recall")]
     tables = []
-    for folder, found in chosen.items():
+    for folder, recorded in chosen.items():
         rows: list[list[Cell]] = []
-        for split, content in found["splits"].items():
+        for split, content in recorded["splits"].items():
             for decision in (ASSIGN, REVIEW, REJECT):
                 labels, precision, recall = (content[decision][name] for name in ("labels", "precision", "recall"))
                 shown = f"{labels['value'] or 0:.3g}"
                 rows.append([split, decision, shown, *(show_bound(Bound.model_validate(one)) for one in (precision, recall))])
         notes = [
             "assign: without a person; review: a person looks; reject: predicted, but not shown; in points, with intervals",
-            f"chosen on validation; {100 * found['level']:g}% intervals from {found['replicates']} resamples of the documents, seed "
-            f"{found['seed']}",
+            f"chosen on validation; {100 * recorded['level']:g}% intervals from {recorded['replicates']} resamples of the documents, seed "
+            f"{recorded['seed']}",
         ]
-        tables.append(Table(title=f"Thresholds of {system} for {found['target']} ({folder})", columns=columns, rows=rows, notes=notes))
+        tables.append(Table(title=f"Thresholds of {system} for {recorded['target']} ({folder})", columns=columns, rows=rows, notes=notes))
     return tables

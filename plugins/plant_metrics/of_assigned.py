@@ -30,8 +30,8 @@ def compute_f1(data: MetricInput, options: object) -> list[MetricValue]:
     with neither gold nor assigned labels is 0.
     """
     assigned = find_assigned(data)
-    found = (assigned & find_hits(data.top, data.gold)).sum(axis=1)
-    pooled = np.column_stack([found, assigned.sum(axis=1), count_gold(data)]).astype(np.float64)
+    right = (assigned & find_hits(data.top, data.gold)).sum(axis=1)
+    pooled = np.column_stack([right, assigned.sum(axis=1), count_gold(data)]).astype(np.float64)
     by_document = score_f1(pooled[:, 0], pooled[:, 1], pooled[:, 2])
     counters = count_assignments(data)
     counted = labels_counted(data)

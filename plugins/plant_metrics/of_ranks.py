@@ -22,19 +22,19 @@ def compute_precision(data: MetricInput, options: PrecisionOptions) -> list[Metr
 
     `settings["precision_by"] = "returned"` divides by the number of labels predicted, at most k.
     """
-    found = _hits_at(data, options.k)
+    hits = _hits_at(data, options.k)
     returned = find_predicted(data).sum(axis=1)
     shared = data.settings.get("precision_by", "k") == "returned"
     sizes = {k: np.minimum(k, returned) if shared else np.full(len(returned), k) for k in options.k}
-    return [mean_of_documents(f"P@{k}", divide(found[k], sizes[k])) for k in options.k]
+    return [mean_of_documents(f"P@{k}", divide(hits[k], sizes[k])) for k in options.k]
 
 
 def compute_recall(data: MetricInput, options: RecallOptions) -> list[MetricValue]:
     """R@k = hits among the first k / |Y|; `settings["recall_by"] = "smaller"` divides by min(k, |Y|)."""
     if data.settings.get("recall_by", "gold") == "smaller":
         return _capped(data, options.k, "R")
-    found, gold = _hits_at(data, options.k), count_gold(data)
-    return [mean_of_documents(f"R@{k}", divide(found[k], gold)) for k in options.k]
+    hits, gold = _hits_at(data, options.k), count_gold(data)
+    return [mean_of_documents(f"R@{k}", divide(hits[k], gold)) for k in options.k]
 
 
 def compute_capped_recall(data: MetricInput, options: CappedRecallOptions) -> list[MetricValue]:
@@ -86,8 +86,8 @@ def _hits_at(data: MetricInput, cut_offs: list[int]) -> dict[int, Integers]:
 
 
 def _capped(data: MetricInput, cut_offs: list[int], name: str) -> list[MetricValue]:
-    found, gold = _hits_at(data, cut_offs), count_gold(data)
-    capped: dict[int, Floats] = {k: divide(found[k], np.minimum(k, gold)) for k in cut_offs}
+    hits, gold = _hits_at(data, cut_offs), count_gold(data)
+    capped: dict[int, Floats] = {k: divide(hits[k], np.minimum(k, gold)) for k in cut_offs}
     return [mean_of_documents(f"{name}@{k}", values) for k, values in capped.items()]
 
 
@@ -101,15 +101,15 @@ def compute_coverage(data: MetricInput, options: CoverageOptions) -> list[Metric
     values = []
     for k in options.k:
         rows, ranks = np.nonzero(hits[:, :k])
-        found = csr_array((np.ones(rows.size), (rows, data.top[rows, ranks])), shape=gold.shape)
-        values.append(MetricValue(name=f"coverage@{k}", contributions=csr_array(hstack([found, gold], format="csr")), combine=_share))
+        right = csr_array((np.ones(rows.size), (rows, data.top[rows, ranks])), shape=gold.shape)
+        values.append(MetricValue(name=f"coverage@{k}", contributions=csr_array(hstack([right, gold], format="csr")), combine=_share))
     return values
 
 
 def _share(sums: Floats) -> Floats:
-    found, gold = np.split(sums > 0, 2, axis=1)
+    right, gold = np.split(sums > 0, 2, axis=1)
     present = gold.sum(axis=1).astype(np.float64)
-    shares: Floats = np.divide(found.sum(axis=1), present, out=np.full(len(sums), np.nan), where=present > 0)
+    shares: Floats = np.divide(right.sum(axis=1), present, out=np.full(len(sums), np.nan), where=present > 0)
     return shares
 
 

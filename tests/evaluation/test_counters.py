@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import DataError, MetricInput, MetricSpec, NoOptions, PluginError, UsageError, WeightedMetric
 from plant_cli.evaluation import counters as metrics
-from plant_cli.evaluation.counters import Missing, ScoreTable, choose, compute_families, compute_value, find_missing
+from plant_cli.evaluation.counters import ScoreTable, choose, compute_families, compute_value, find_missing
 
 GOLD = csr_array(np.array([[1, 0, 1], [0, 0, 0], [0, 1, 0]]))
 
@@ -84,10 +84,6 @@ def test_a_score_table_shows_the_rows_that_are_looked_at():
     with pytest.raises(DataError, match="not a number") as caught:
         table.read(slice(None), slice(2, 3))
     assert "document 1 " in caught.value.where
-
-
-def test_a_missing_metric_is_a_reason_and_a_remedy():
-    assert str(Missing(reason="no scores", remedy="keep them")) == "no scores; keep them"
 
 
 def test_options_of_a_family_hold_beside_the_wanted_cut_offs(make_random, families):
