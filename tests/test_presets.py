@@ -233,7 +233,7 @@ def test_the_paper_reads_its_large_models_in_four_bits_with_adapters() -> None:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run of the recipe `attribution`: all eight cells, scorers alone and the control, two steps each."""
+    """A finished run of the recipe `attribution`: all combinations, scorers alone and the control, two steps each."""
     path = tmp_path_factory.mktemp("attribution") / "run"
     few = ("pretrain-attn.epochs=1", "eval.bootstrap=20", "significance.bootstrap=20", "significance.permutations=20")
     run_at(path, "run", *TINY, *few, flags={"run": {"recipe": "attribution"}})
