@@ -1,15 +1,17 @@
-"""Options, choices of components, and paths that stay valid wherever the run is used."""
+"""Options and their tables, choices of components, shared sections, and paths that hold in any working directory."""
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
+from typing import Any, Literal
 
 import pytest
-from pydantic import ValidationError
+from pydantic import PositiveInt, ValidationError
 
-from plant_cli.api import Choice, Options, choice, option
-from plant_cli.api.options import LARGEST, consent_options, former_names
+from plant_cli.api import Choice, MachineSection, Options, choice, option
+from plant_cli.api.options import LARGEST, consent_options, former_names, option_rows, type_text
 
 
 class DigOptions(Options):
@@ -33,28 +35,25 @@ def test_former_names_lead_to_the_present_ones() -> None:
     assert former_names(DigOptions) == {"metres": "depth", "penalty": "loss"}
 
 
-def test_existing_paths_become_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "map.txt").touch()
-    (tmp_path / "garden").mkdir()
-    (tmp_path / "garden" / "bed.txt").touch()
-    located = DigOptions(map="map.txt", beds=["roses", "garden/bed.txt"]).located()
-    assert located.map == str(tmp_path / "map.txt")
-    assert located.beds == ["roses", str(tmp_path / "garden" / "bed.txt")]
-    assert DigOptions(map="gone.txt").located().map == "gone.txt"
-
-
-def test_a_plain_name_stays_a_name_beside_a_folder_that_is_called_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("given", "located"),
+    [
+        ({"map": "roses/bed.txt"}, {"map": "DIR/roses/bed.txt"}),
+        ({"map": "gone.txt"}, {"map": "gone.txt"}),
+        ({"map": "roses"}, {"map": "DIR/roses"}),
+        ({"bed": "roses", "beds": ["roses"]}, {"bed": "roses", "beds": ["roses"]}),  # a name that may be a folder stays a name
+        ({"bed": "roses/bed.txt"}, {"bed": "DIR/roses/bed.txt"}),
+        ({"beds": ["./roses", "roses/bed.txt", "gone.csv"]}, {"beds": ["DIR/roses", "DIR/roses/bed.txt", "gone.csv"]}),
+        ({}, {"bed": None, "map": None}),
+    ],
+)
+def test_existing_paths_become_absolute(given: Any, located: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "roses").mkdir()
     (tmp_path / "roses" / "bed.txt").touch()
-    assert DigOptions(bed="roses", beds=["roses"], map="roses").located().model_dump(include={"bed", "beds", "map"}) == {
-        "bed": "roses",
-        "beds": ["roses"],
-        "map": str(tmp_path / "roses"),
-    }
-    assert DigOptions(bed="roses/bed.txt").located().bed == str(tmp_path / "roses" / "bed.txt")
-    assert DigOptions().located().bed is None
+    found = DigOptions(**given).located()
+    assert json.loads(json.dumps(found.model_dump(include=set(located))).replace(str(tmp_path), "DIR")) == located
+    assert found.located() == found
 
 
 def test_a_choice_is_a_name_or_a_mapping() -> None:
@@ -97,3 +96,41 @@ def test_text_that_no_file_name_holds_is_refused() -> None:
 
 def test_options_that_need_consent_are_found() -> None:
     assert consent_options(Numbers) == ["strange"]
+
+
+@pytest.mark.parametrize("name", ["cuda:x", "cpu:-1", "cpu:", "cpu: 0", "mps:abc", "gpu", "tpu", ""])
+def test_a_mistyped_device_is_refused(name: str) -> None:
+    with pytest.raises(ValidationError, match="auto, cpu, mps, cuda, or a numbered device such as cuda:1"):
+        MachineSection(device=name)
+
+
+class Everything(Options):
+    needed: int = option(help="Needed.", ge=1, le=9)
+    flag: bool = option(True, "Yes or no.")
+    several: list[str] = option(["a", "b"], "Several.")
+    chosen: Choice = choice("loss", "lambda", "A loss.")
+    nothing: str | None = option(None, "Nothing yet.", pattern="^a+$")
+
+
+def test_rows_say_type_default_and_limits() -> None:
+    rows = {row.name: row for row in option_rows(Everything)}
+    assert (rows["needed"].required, rows["needed"].rules, rows["needed"].help) == (True, ">= 1 and <= 9", "Needed.")
+    assert [rows[name].default for name in rows] == ["", "yes", "a, b", "lambda", ""]
+    assert rows["nothing"].rules == "matches ^a+$"
+
+
+@pytest.mark.parametrize(
+    ("annotation", "words"),
+    [
+        (int | None, "whole number"),
+        (Literal["a", "b"], "a|b"),
+        (int | Literal["all"], "whole number or all"),
+        (list[float], "list of number"),
+        (dict[str, Any], "mapping"),
+        (Choice, "component"),
+        (Path, "path"),
+        (list[PositiveInt], "list of whole number"),
+    ],
+)
+def test_types_in_words(annotation: Any, words: str) -> None:
+    assert type_text(annotation) == words

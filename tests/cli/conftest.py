@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import io
 from types import ModuleType
 
 import pytest
 
 from plant_cli.api import StageSpec, hookimpl
 from plant_cli.registry import Registry
+
+
+class Terminal(io.StringIO):
+    """A stream that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 def make_plugin(*specs: StageSpec, name: str = "garden") -> ModuleType:

@@ -92,20 +92,15 @@ def test_the_next_step_is_in_the_run_that_was_named(
     assert "next: plant water\n" in capsys.readouterr().err
 
 
-def test_a_damaged_record_is_replaced_with_force(plant: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_or_finished_stage_is_replaced_with_force(plant: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plant("sow", "-q")
     (tmp_path / "plant-run" / "sow" / "stage.json").write_text('{"status": "do')
     assert plant("sow", "-q") == 4
     assert "--force" in capsys.readouterr().err
     assert plant("sow", "-q", "--force", "--seeds", "4") == 0
-    assert (tmp_path / "plant-run" / "sow" / "bed.txt").read_text() == "4"
-
-
-def test_a_finished_stage_is_not_overwritten_without_force(plant: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert plant("sow", "-q") == 0
-    assert plant("sow", "-q", "--seeds", "4") == 2
+    assert plant("sow", "-q", "--seeds", "5") == 2
     assert "--force" in capsys.readouterr().err
-    assert plant("sow", "-q", "--seeds", "4", "--force") == 0
+    assert (tmp_path / "plant-run" / "sow" / "bed.txt").read_text() == "4"
 
 
 @pytest.mark.parametrize(("seeds", "code", "said"), [("13", 7, "thirteen seeds"), ("99", 1, "a bug: ZeroDivisionError"), ("0", 3, "seeds")])

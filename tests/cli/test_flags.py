@@ -92,12 +92,8 @@ def test_a_flag_as_help_shows_it(field: str, shown: str) -> None:
 
 def test_only_what_the_user_gave_is_handed_on_and_no_is_an_answer() -> None:
     flags = stage_flags(SPEC, installed())
-    values = {flag.parameter.name: None for flag in flags} | {
-        "cook__minutes": 0,
-        "cook__lid": False,
-        "cook__spices": [],
-        "machine__seed": 3,
-    }
+    given = {"cook__minutes": 0, "cook__lid": False, "cook__spices": [], "machine__seed": 3}
+    values = {flag.parameter.name: None for flag in flags} | given
     assert given_values(flags, values) == {"cook": {"minutes": 0, "lid": False}, "machine": {"seed": 3}}
 
 

@@ -32,12 +32,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_cards_are_accelerates_affair() -> None:
-    assert launcher(FILE, {"num_processes": 8, "num_machines": 1, "distributed_type": "FSDP"}) == [
-        "-m",
-        "accelerate.commands.launch",
-        "--config_file",
-        "two.yaml",
-    ]
+    found = launcher(FILE, {"num_processes": 8, "num_machines": 1, "distributed_type": "FSDP"})
+    assert found == ["-m", "accelerate.commands.launch", "--config_file", "two.yaml"]
 
 
 def test_processors_are_torchs() -> None:
@@ -45,21 +41,15 @@ def test_processors_are_torchs() -> None:
     assert found == ["-m", "torch.distributed.run", "--nnodes", "1", "--nproc-per-node", "2", "--standalone"]
     meeting = {"machine_rank": 1, "main_process_ip": "10.0.0.1", "main_process_port": 29500}
     found = launcher(FILE, {"num_processes": 8, "num_machines": 2, "use_cpu": True, **meeting})
-    assert found[2:] == [
-        *("--nnodes", "2", "--nproc-per-node", "4", "--node-rank", "1"),
-        *("--master-addr", "10.0.0.1", "--master-port", "29500"),
-    ]
+    assert " ".join(found[2:]) == "--nnodes 2 --nproc-per-node 4 --node-rank 1 --master-addr 10.0.0.1 --master-port 29500"
 
 
 def test_errors_of_another_process_name_the_run_and_not_its_copy() -> None:
     copy, run = Path("/tmp/plant-process-1/run"), Path("plant-run")
     with pytest.raises(UsageError) as caught, _naming_run(copy, run):
         raise UsageError(f"no run in '{copy}'", where=f"{copy}/corpus", expected="a run", todo=f"plant mig --run {copy}")
-    assert (caught.value.what, caught.value.where, caught.value.todo) == (
-        "no run in 'plant-run'",
-        "plant-run/corpus",
-        "plant mig --run plant-run",
-    )
+    assert "plant-process" not in str(caught.value)
+    assert caught.value.where == "plant-run/corpus"
 
 
 @pytest.mark.parametrize("given", [["--launch", "two.yaml"], ["--launch=two.yaml"]])

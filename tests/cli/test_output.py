@@ -11,6 +11,7 @@ import pytest
 
 from plant_cli.api import Column, Result, Table
 from plant_cli.cli.output import FORMS, show
+from tests.cli.conftest import Terminal
 
 TABLE = Table(
     title="Main",
@@ -63,15 +64,10 @@ def test_latex_has_booktabs_and_escapes() -> None:
     assert all(rule in text for rule in (r"\toprule", r"\midrule", r"\bottomrule"))
 
 
-class _Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 def test_a_terminal_gets_the_same_figures(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "100")
-    terminal = _Terminal()
+    terminal = Terminal()
     show(Result(tables=[TABLE], next_step="plant eval"), "table", stream=terminal)
     text = terminal.getvalue()
     assert all(part in text for part in ("Main", "a|b", "23.5", "12,345", "averages over documents"))
@@ -89,7 +85,7 @@ def test_quiet_and_machine_forms_say_nothing_on_stderr(capsys: pytest.CaptureFix
 @pytest.mark.parametrize("form", FORMS)
 def test_what_steers_a_terminal_is_written_out_on_one_and_kept_in_a_file(form: str) -> None:
     table = Table(title="\x1b[2J", columns=[Column(name="label\x1b")], rows=[("Z\x1b[31mred",)], notes=["\x1b[1m"])
-    terminal, file = _Terminal(), io.StringIO()
+    terminal, file = Terminal(), io.StringIO()
     for stream in (terminal, file):
         show(Result(tables=[table]), form, quiet=True, stream=stream)
     assert "\x1b[31mred" not in terminal.getvalue()
@@ -131,6 +127,6 @@ def _draw(monkeypatch: pytest.MonkeyPatch, table: Table, width: int) -> list[str
     monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    terminal = _Terminal()
+    terminal = Terminal()
     show(Result(tables=[table]), "table", stream=terminal)
     return [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in terminal.getvalue().splitlines() if line.strip()]

@@ -7,6 +7,7 @@ import io
 import pytest
 
 from plant_cli.cli.progress import ConsoleReporter, format_seconds
+from tests.cli.conftest import Terminal
 
 
 class _Clock:
@@ -55,14 +56,9 @@ def test_a_failed_task_is_not_called_done() -> None:
     assert "done" not in stream.getvalue()
 
 
-class _Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 def test_bars_nest_and_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    stream = _Terminal()
+    stream = Terminal()
     reporter = ConsoleReporter(stream=stream)
     with reporter.progress("outer [bold]", 2, "epochs") as outer:
         with reporter.progress("inner", 3, "batches") as inner:

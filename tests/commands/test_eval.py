@@ -6,10 +6,9 @@ import math
 import numpy as np
 import polars as pl
 import pytest
+from builders import run_at
 
-from plant_cli.api import ArtefactError, ComponentError, DataError, GateFailed, RecipeError, Request, SilentReporter, UsageError
-from plant_cli.registry import installed
-from plant_cli.runs.runner import run_stage
+from plant_cli.api import DataError, GateFailed
 
 
 def read(tmp_path, folder="eval"):
@@ -66,15 +65,6 @@ def test_a_tag_of_no_system_judges_the_one_without_a_tag_again(played, tmp_path)
     assert not (tmp_path / "run" / "predict-gate").exists()
 
 
-def test_a_mistyped_tag_never_judges_another_system(played, tmp_path):
-    with pytest.raises(UsageError, match="no system of this run has the tag 'baselin'") as caught:
-        played("eval", tag="baselin", bootstrap=0)
-    assert caught.value.expected == "did you mean 'baseline'?"
-    for tag in ("baseline-seed2", "seed2"):  # a seed that was not trained
-        with pytest.raises(ArtefactError, match=f"'finetune-{tag}' has not run"):
-            played("eval", tag=tag, bootstrap=0)
-
-
 def test_a_second_judgement_of_a_seed_is_of_that_seed(played, tmp_path):
     played("finetune", tag="seed2")
     played("eval", tag="gate-seed2", bootstrap=0)
@@ -89,17 +79,6 @@ def test_what_to_do_next_compares_systems_that_there_are(played, tmp_path):
     assert played("eval", tag="tool", predictions=path, bootstrap=0).next_step == f"plant significance finetune {path}"
     played("finetune", run="alone")
     assert played("eval", run="alone", bootstrap=0).next_step.startswith("plant finetune --init random --tag baseline")
-
-
-def test_metrics_that_need_all_scores_name_the_predictions_that_are_judged(played):
-    for tag, named in (
-        (None, "`plant predict --auc"),
-        ("gate", "`plant predict --auc"),
-        ("baseline", "`plant predict --tag baseline --auc"),
-    ):
-        with pytest.raises(UsageError) as caught:
-            played("eval", tag=tag, bootstrap=0, metric=["macro-AUC"])
-        assert named in caught.value.todo
 
 
 def test_another_tools_file_with_a_threshold(played, tmp_path):
@@ -163,42 +142,27 @@ def test_the_same_seed_gives_the_same_intervals(played):
 
 
 def test_a_gate_that_fails_leaves_the_results(played, tmp_path):
-    with pytest.raises(GateFailed, match=r"P@1>=0\.9"):
+    with pytest.raises(GateFailed):
         played("eval", tag="baseline", bootstrap=0, require=["P@1>=0.9", "P@2>=0.7"])
     assert read(tmp_path, "eval-baseline")["metrics"]["P@1"]["value"] == 0.5
     assert list(played("eval", bootstrap=0, metric=["MAP"], require=["P@1>=0.9"]).data["metrics"]) == ["MAP", "P@1"]
-
-
-def test_bad_input(played, tmp_path):
-    with pytest.raises(RecipeError, match=r"'eval\.convention' cannot be 'paperr'"):
-        played("eval", convention="paperr")
-    with pytest.raises(ComponentError, match="propensities"):
-        played("eval", metric_options={"propensities": {"a": 0.5}})
-    with pytest.raises(ComponentError, match="does not take aa"):
-        played("eval", metric_options={"propensity": {"aa": 0.5}})
-    with pytest.raises(UsageError, match="no metric"):
-        played("eval", metric=["P5"])
-    with pytest.raises(UsageError, match="no metric"):
-        played("eval", require=["P5>=0.1"])
-    with pytest.raises(DataError):
-        played("eval", predictions=str(tmp_path / "missing.parquet"))
 
 
 def evaluate(tmp_path, test, predicted, train=("l0", "l1", "l2"), **options):
     """Predictions of another tool on a corpus of its own, read by the command."""
     rows = [("train", f"{label} {i}", [label], f"t{label}{i}") for label in train for i in range(3)]
     rows += [("test", name, labels, name) for name, labels in test.items()]
-    frame = pl.DataFrame(
-        rows, schema={"split": pl.String, "text": pl.String, "labels": pl.List(pl.String), "doc_id": pl.String}, orient="row"
-    )
-    frame.write_parquet(tmp_path / "corpus.parquet")
+    columns = {"split": pl.String, "text": pl.String, "labels": pl.List(pl.String), "doc_id": pl.String}
+    pl.DataFrame(rows, schema=columns, orient="row").write_parquet(tmp_path / "corpus.parquet")
     lists = [(name, list(scores), list(scores.values())) for name, scores in predicted.items()]
     schema = {"doc_id": pl.String, "labels": pl.List(pl.String), "scores": pl.List(pl.Float64)}
     pl.DataFrame(lists, schema=schema, orient="row").write_parquet(tmp_path / "tool.parquet")
     given = {"predictions": str(tmp_path / "tool.parquet"), "bootstrap": 20, **options}
     flags = {"data": {"path": str(tmp_path / "corpus.parquet")}, "eval": given}
-    request = Request(registry=installed(), run_path=tmp_path / "run", flags=flags, reporter=SilentReporter(), force=True)
-    return {name: found["value"] for name, found in run_stage(request, "eval", "tool").data["metrics"].items()}
+    return {
+        name: found["value"]
+        for name, found in run_at(tmp_path / "run", "eval", tag="tool", flags=flags, force=True).data["metrics"].items()
+    }
 
 
 TEST = {"a": ["l0"], "b": ["l1", "new"], "c": []}

@@ -15,7 +15,7 @@ from plant_decoders.label_attention import LabelAttention
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer, LlamaConfig
 
-from plant_cli.api import ComponentError, DecoderShape, Reading, SilentReporter, UsageError
+from plant_cli.api import DecoderShape, Reading, SilentReporter, UsageError
 from plant_cli.data.files import hash_file
 from plant_cli.network import assembly as networks
 
@@ -143,11 +143,3 @@ def test_only_an_export_is_replaced_and_only_by_force(clinic: Any, trained: Call
         clinic("export", f"export.folder={own}", force=True)
     assert (own / "thesis.txt").read_text() == "ten years"
     assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith(".")) == []
-
-
-def test_a_backbone_without_such_a_layout_is_told(clinic: Any, tmp_path: Path) -> None:
-    clinic("mig", "mig.k=5")
-    clinic("finetune", "finetune.init=random")
-    with pytest.raises(ComponentError, match="'tiny' has no layout"):
-        clinic("export", f"export.folder={tmp_path / 'exported'}")
-    assert not (tmp_path / "exported").exists()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plant_cli.api import ComponentError, LossSpec, NoOptions, Options, PluginError, PluginRecord, hookimpl, option
+from plant_cli.api import LossSpec, NoOptions, Options, PluginError, PluginRecord, hookimpl, option
 from plant_cli.commands import plugins
 from plant_cli.registry import Registry
 from plant_cli.testing.contexts import make_context
@@ -61,13 +61,6 @@ def test_show_has_every_option_with_type_default_limits_help(registry: Registry)
     ]
     assert "Source: Rose 2020" in result.tables[0].notes
     assert result.data["components"][0]["plugin"] == "rose"
-
-
-def test_unknown_component_and_kind_offer_near_names(registry: Registry) -> None:
-    with pytest.raises(ComponentError, match="did you mean 'thorn'"):
-        _show(registry, name="thron")
-    with pytest.raises(ComponentError, match="did you mean 'loss'"):
-        _show(registry, name="thorn", kind="los")
 
 
 def test_two_owners_are_explained(registry: Registry) -> None:

@@ -18,7 +18,7 @@ import torch
 from plant_backbones.tiny import TinyBackbone
 from safetensors.torch import load_file
 
-from plant_cli.api import ArtefactError, DataError, Request, SilentReporter, UsageError
+from plant_cli.api import DataError, Request, SilentReporter, UsageError
 from plant_cli.data.files import read_json
 from plant_cli.registry import installed
 from plant_cli.runs.runner import run_stage
@@ -30,8 +30,9 @@ def test_a_variant_leads_to_the_same_variant(clinic: Any) -> None:
     assert planted.next_step == "plant finetune --planted control --tag control"
 
 
-def test_it_leaves_attention_and_history_and_no_backbone(clinic: Any) -> None:
-    clinic("mig")
+def test_it_leaves_attention_and_history_and_no_backbone(prepared: Any) -> None:
+    clinic = prepared("counted")
+    assert "nDCG@10" in clinic("pretrain-attn", "pretrain-attn.ndcg_k=10", tag="ten").summary
     result = clinic("pretrain-attn", "pretrain-attn.epochs=2")
     folder = clinic.path / "pretrain-attn"
     history = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
@@ -63,17 +64,6 @@ def test_training_looks_at_the_language_of_its_documents_and_names_the_weights(
     assert "backbone tiny: reads with org/model at revision abc" in reporter.notes
 
 
-def test_the_cut_of_its_measure_can_be_chosen(clinic: Any) -> None:
-    clinic("mig")
-    assert "nDCG@10" in clinic("pretrain-attn", "pretrain-attn.ndcg_k=10").summary
-
-
-def test_it_needs_relevance(clinic: Any) -> None:
-    with pytest.raises(ArtefactError, match="'mig' has not run") as caught:
-        clinic("pretrain-attn")
-    assert "plant mig" in caught.value.todo
-
-
 def test_it_refuses_relevance_in_which_nothing_is_relevant(clinic: Any, tmp_path: Path) -> None:
     texts = [{"text": f"the same words {n}", "labels": ["all"], "split": s} for n in range(6) for s in ("train", "validation", "test")]
     (tmp_path / "all.jsonl").write_text("\n".join(json.dumps(row) for row in texts))
@@ -87,7 +77,7 @@ def test_it_refuses_relevance_in_which_nothing_is_relevant(clinic: Any, tmp_path
 def test_corrections_of_relevance_change_what_is_planted(clinic: Any) -> None:
     clinic("mig")
     clinic("pretrain-attn", tag="before")
-    label = read_labels(clinic)[0]
+    label = pl.read_parquet(clinic.path / "mig" / "labels.parquet")["label"][0]
     word = clinic("mig show", "mig show.label=" + label).tables[0].rows[0][0]
     clinic("mig edit", f"mig edit.label={label}", f"mig edit.deny=[{word}]")
     clinic("mig", force=True)
@@ -119,10 +109,6 @@ def test_a_killed_process_loses_at_most_the_epoch_under_way(clinic: Any) -> None
     clinic("pretrain-attn", *sets, resume=True)
     whole, resumed = (load_file(clinic.path / name / "model.safetensors") for name in ("pretrain-attn-whole", "pretrain-attn"))
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
-
-
-def read_labels(clinic: Any) -> list[str]:
-    return pl.read_parquet(clinic.path / "mig" / "labels.parquet")["label"].to_list()
 
 
 def test_a_dropped_connection_loses_nothing(clinic: Any) -> None:

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from builders import run_at
 
-from plant_cli.api import ArtefactError, Request, SilentReporter, UsageError
-from plant_cli.registry import installed
-from plant_cli.runs.runner import run_stage
+from plant_cli.api import ArtefactError, UsageError
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -25,9 +24,7 @@ def report(played, tmp_path):
         for name in evaluated:
             played("eval", None if name == "finetune" else name, force=True, bootstrap=40)
         flags = {"report": {"systems": list(systems), "output": str(tmp_path / "r.html"), "documents": 0, **options}}
-        reporter = SilentReporter()
-        request = Request(registry=installed(), run_path=tmp_path / "run", flags=flags, reporter=reporter, force=force)
-        return run_stage(request, "report")
+        return run_at(tmp_path / "run", "report", flags=flags, force=force)
 
     return run
 
@@ -96,7 +93,7 @@ def test_one_label_and_one_document_without_titles(tmp_path):
     results = {}
     for name, flags in (("finetune", {"network": False}), ("eval", {"bootstrap": 40}), ("report", {"output": str(tmp_path / "r.html")})):
         given = {name: flags, "data": {"path": str(tmp_path / "one.parquet")}, "machine": {"device": "cpu"}}
-        results[name] = run_stage(Request(registry=installed(), run_path=tmp_path / "run", flags=given), name)
+        results[name] = run_at(tmp_path / "run", name, flags=given)
     assert results["eval"].next_step.startswith("plant thresholds --target")  # there is no network to compare with another
     metrics = json.loads((tmp_path / "run" / "eval" / "metrics.json").read_text())["metrics"]
     shown = {row[0]: row[1] for row in results["report"].tables[0].rows}
@@ -127,7 +124,7 @@ def hostile(tmp_path_factory):
 
     def run(name, **flags):
         given = {name: flags, "data": {"path": str(folder / "data.parquet")}, "machine": {"device": "cpu"}}
-        return run_stage(Request(registry=installed(), run_path=folder / "run", flags=given, force=True), name)
+        run_at(folder / "run", name, flags=given, force=True)
 
     run("finetune", network=False)
     run("eval", bootstrap=40)

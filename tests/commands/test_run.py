@@ -107,16 +107,6 @@ def test_actions_in_a_recipe_run_every_time_and_show_their_tables(laboratory, re
     assert statuses(result)["look"] == "done"
 
 
-def test_a_recipe_that_runs_nothing_or_itself_is_refused(laboratory, tmp_path):
-    path = tmp_path / "r.yaml"
-    path.write_text("machine: {seed: 1}\n")
-    with pytest.raises(RecipeError, match="runs nothing"):
-        laboratory.run("run", options={"recipe": str(path)})
-    path.write_text(f"run: {{recipe: {path}}}\n")
-    with pytest.raises(RecipeError, match="`run` cannot be a step of a recipe: it locks the run itself"):
-        laboratory.run("run", options={"recipe": str(path)})
-
-
 def test_a_corpus_that_has_changed_is_noticed_even_if_every_step_is_done(laboratory, recipe):
     laboratory.on["alpha"] = lambda context: context.corpus()
     request = {"options": {"recipe": str(recipe)}, "flags": {"data": {"path": str(laboratory.data)}}}

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from laboratory import gold_labels
 
-from plant_cli.api import ArtefactError, DataError, GateFailed, RecipeError, UsageError
+from plant_cli.api import DataError, GateFailed, UsageError
 
 QUICK = {"bootstrap": 100, "permutations": 199}
 
@@ -74,8 +74,6 @@ def test_auc_is_compared_where_every_system_kept_every_score(played):
     """The baseline scores a wrong label highest in every second document."""
     missing = played("significance", tag="lists", systems=["finetune", "baseline"], **QUICK)
     assert "micro-AUC" not in {c["metric"] for c in missing.data["comparisons"]}
-    with pytest.raises(UsageError, match="micro-AUC is not available"):
-        played("significance", tag="lists", systems=["finetune", "baseline"], metric=["micro-AUC"], force=True, **QUICK)
     for tag in (None, "baseline"):
         played("predict", tag=tag, auc=True, force=True)
     result = played("significance", systems=["finetune", "baseline"], paper=True, **QUICK)
@@ -105,23 +103,6 @@ def test_effect_and_power_are_shown(played):
     assert (precision["effect"], f1["effect"]) == (0.98, None)  # 12 of 24 documents differ by 1
     assert precision["documents for 1 point"] > 1000
     assert f1["documents for 1 point"] > 100
-
-
-def test_bad_operands(played):
-    with pytest.raises(UsageError, match="given twice"):
-        played("significance", systems=["finetune", "finetune"])
-    with pytest.raises(ArtefactError):
-        played("significance", systems=["finetune", "finetune-missing"])
-
-
-def test_two_systems_are_needed_before_anything_runs(played):
-    with pytest.raises(RecipeError, match="significance needs two systems") as caught:
-        played("significance", systems=["finetune"])
-    assert "`plant significance finetune finetune-baseline`" in caught.value.expected
-    with pytest.raises(RecipeError, match=r"'significance\.systems' has no value") as caught:
-        played("significance")
-    assert caught.value.todo == "name it: plant significance SYSTEMS; or give it in a recipe"
-    played("significance", systems=["finetune", "baseline"], metric=["P@1"], **QUICK)  # what was refused is in nobody's way
 
 
 @pytest.fixture
@@ -163,6 +144,8 @@ def test_several_seeds_give_their_spread_and_differences_at_two_levels(three_see
 
 
 def test_one_system_alone_has_a_spread(three_seeds):
+    plain = three_seeds("significance", "plain", systems=["finetune", "baseline"], metric=["P@1"], **QUICK)
+    assert (plain.data["comparisons"][0]["difference"], "seeds" in plain.data) == (0.5, False), "only the first seed is compared"
     result = three_seeds("significance", systems=["finetune"], seeds=2, metric=["P@1"], **QUICK)
     assert result.data["comparisons"] == result.data["over_seeds"] == []
     assert result.data["spreads"][0]["values"] == pytest.approx([1, 23 / 24])
@@ -199,17 +182,7 @@ def test_seeds_of_another_run(three_seeds, tmp_path):
         assert result.data["over_seeds"][0]["differences"] == pytest.approx([-12 / 24, -12 / 24])
 
 
-def test_without_seeds_only_the_first_is_compared(three_seeds):
-    result = three_seeds("significance", systems=["finetune", "baseline"], metric=["P@1"], **QUICK)
-    assert result.data["comparisons"][0]["difference"] == 0.5
-    assert "seeds" not in result.data
-
-
 def test_seeds_that_are_not_there_or_not_in_common(three_seeds, tmp_path):
-    with pytest.raises(ArtefactError, match="was not trained with 4 seeds") as caught:
-        three_seeds("significance", systems=["finetune", "baseline"], seeds=4)
-    assert "plant run RECIPE --seeds 4" in caught.value.todo
-    assert "seeds 0, 1, 2" in caught.value.where
     three_seeds("finetune", "other", seed=7)
     three_seeds("finetune", "other-seed8", seed=8)
     with pytest.raises(UsageError, match="not trained with the same seeds"):
@@ -227,8 +200,6 @@ def test_gates_of_significance(played, tmp_path):
         played("significance", systems=["baseline", "finetune"], require=["p<0.05"], force=True, **given)
     assert caught.value.exit_code == 7
     assert json.loads((tmp_path / "run" / "significance" / "significance.json").read_text())["comparisons"][0]["difference"] < 0
-    with pytest.raises(UsageError, match=r"nothing here is named 'p\[P@5\]'"):
-        played("significance", tag="x", systems=["finetune", "baseline"], require=["p[P@5]<0.05"], **given)
 
 
 def test_a_file_with_an_order_of_labels(played, tmp_path):

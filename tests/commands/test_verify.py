@@ -55,11 +55,6 @@ def test_what_is_changed_and_what_is_missing_is_listed(run: Path) -> None:
     assert found.failure.where == f"{run}: corpus/labels.parquet, mig/mig.parquet"
 
 
-def test_no_run_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ArtefactError, match="there is no run in"):
-        look(tmp_path / "nothing")
-
-
 def test_the_command_shows_the_table_and_ends_with_4(run: Path) -> None:
     command = [sys.executable, "-m", "plant_cli", "verify", str(run), "--format", "json"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).returncode == 0

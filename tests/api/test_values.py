@@ -1,13 +1,16 @@
-"""Value types of a corpus."""
+"""Values of the contract: datasets, splits, tokens, readings, and documents of scorers."""
+
+from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+import torch
 from scipy.sparse import csr_array
 
-from plant_cli.api import Dataset, Split
+from plant_cli.api import Dataset, Documents, Reading, Split, TokenBatch
 from plant_cli.api.corpus import Evidence, Excluded
 
 
@@ -26,12 +29,6 @@ from plant_cli.api.corpus import Evidence, Excluded
 def test_what_would_be_misread_in_silence_is_refused(given: dict[str, Any], said: str) -> None:
     with pytest.raises((ValueError, TypeError), match=said):
         Dataset(**given)
-
-
-def test_a_split_has_as_many_documents_as_ids() -> None:
-    split = Split(name="train", doc_ids=["a", "b"], texts=["x", "y"], gold=csr_array((2, 3)), unseen=csr_array((2, 0)))
-    assert len(split) == 2
-    assert (split.unseen_labels, split.evidence) == ((), None)
 
 
 def test_documents_that_are_taken_keep_what_is_known_of_them() -> None:
@@ -56,3 +53,43 @@ def test_documents_that_are_taken_keep_what_is_known_of_them() -> None:
     assert (taken.excluded.rows.tolist(), taken.excluded.labels) == ([0], ["t"])
     none = split.take(np.array([], dtype=np.int64))
     assert (len(none), none.gold.shape, none.excluded and none.excluded.rows.dtype) == (0, (0, 3), np.int64)
+
+
+def test_chosen_documents_keep_their_tokens() -> None:
+    ids = [np.array([1, 2], dtype=np.int32), np.array([3], dtype=np.int32), np.array([], dtype=np.int32)]
+    spans = [np.zeros((len(row), 2), dtype=np.int32) for row in ids]
+    batch = TokenBatch(ids=ids, spans=spans, dropped=[0, 5, 0])
+    chosen = batch.select([1, 0])
+    assert (len(batch), len(chosen)) == (3, 2)
+    assert [row.tolist() for row in chosen.ids] == [[3], [1, 2]]
+    assert chosen.dropped == [5, 0]
+
+
+def test_a_reading_has_no_words_unless_they_are_given() -> None:
+    reading = Reading.of(torch.zeros(2, 3, 4), torch.tensor([[True, True, False], [True, False, False]]))
+    assert len(reading) == 2
+    assert reading.words.tolist() == [[-1] * 3] * 2
+
+
+def test_documents_and_tokens_of_a_reading_are_chosen_together() -> None:
+    hidden, words = torch.arange(24.0).view(2, 3, 4), torch.arange(6).view(2, 3)
+    reading = Reading.of(hidden, torch.ones(2, 3, dtype=torch.bool), words)
+    part = reading.select(torch.tensor([1]), slice(0, 2))
+    assert torch.equal(part.hidden, hidden[1:, :2])
+    assert part.words.tolist() == [[3, 4]]
+    assert part.mask.shape == (1, 2)
+
+
+DOCUMENTS = Documents(vocabulary=("a", "b", "c"), numbers=np.array([0, 1, 0, 2], dtype=np.int32), ends=np.array([0, 3, 3, 4]))
+
+
+def test_counts() -> None:
+    assert DOCUMENTS.counts.toarray().tolist() == [[2, 1, 0], [0, 0, 0], [0, 0, 1]]
+    assert DOCUMENTS.numbers.tolist() == [0, 1, 0, 2]
+    assert DOCUMENTS.ends.tolist() == [0, 3, 3, 4]
+
+
+def test_some_of_them() -> None:
+    found = DOCUMENTS.take(np.array([2, 0]))
+    assert found.counts.toarray().tolist() == [[0, 0, 1], [2, 1, 0]]
+    assert len(found) == 2
