@@ -64,9 +64,8 @@ def test_only_given_flags_are_passed_on(plant: Any) -> None:
 
 
 def test_flags_reach_their_sections(plant: Any) -> None:
-    _, [(name, given)] = plant(
-        *["dig", "--no-wet", "--near", "a", "--near", "b", "--tool", "fork", "corpus.csv", "--text-column", "body", "--seed", "7"]
-    )
+    arguments = "dig --no-wet --near a --near b --tool fork corpus.csv --text-column body --seed 7"
+    _, [(name, given)] = plant(*arguments.split())
     assert name == "dig"
     assert given["dig"] == {"wet": False, "near": ["a", "b"], "tool": "fork"}
     assert (given["data"], given["machine"]) == ({"path": "corpus.csv", "text_column": "body"}, {"seed": 7})

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -30,9 +31,10 @@ def flip(path: Path) -> None:
 
 
 @pytest.fixture
-def run(clinic: Any) -> Path:
-    clinic("mig")
-    path: Path = clinic.path
+def run(prepared: Any) -> Path:
+    """A run with a corpus and relevance, without a cache."""
+    path: Path = prepared("counted").path
+    shutil.rmtree(path / "cache")
     return path
 
 
