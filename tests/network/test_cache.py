@@ -61,28 +61,30 @@ def test_cached_states_equal_live_ones(frozen: Any, session: Session, hardware: 
     assert expected.hidden.dtype == found.hidden.dtype  # what was chosen on cached states holds for live ones
 
 
+def folders(session: Session) -> list[Path]:
+    return sorted((session.run_path / "cache").glob("hidden-*"))
+
+
 def test_a_second_reader_reads_the_same_file(frozen: Any, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So does a stage that is given all options of the backbone, also those that the user did not name."""
     first = opened(frozen, session).read(ROWS).hidden
     monkeypatch.setattr(cache, "_fill", lambda *given: pytest.fail("filled again"))
+    options = installed().resolve(BackboneSpec, Choice(name="tiny"))[1]
+    frozen.section = ModelSection(backbone=Choice(name="tiny", options=options.model_dump(mode="json")))
     assert torch.equal(opened(frozen, session).read(ROWS).hidden, first)
 
 
-def test_a_backbone_is_the_same_however_few_of_its_options_are_named(frozen: Any, session: Session) -> None:
-    """A stage that goes on with a run is given all options, also those that the user did not name in the first."""
-    opened(frozen, session)
-    options = installed().resolve(BackboneSpec, Choice(name="tiny"))[1]
-    frozen.section = ModelSection(backbone=Choice(name="tiny", options=options.model_dump(mode="json")))
+def test_another_corpus_precision_option_or_weight_has_another_cache(frozen: Any, session: Session) -> None:
+    whole = opened(frozen, session)
+    half = opened(frozen, session, BF16)
+    assert torch.allclose(half.read(ROWS).hidden.float(), whole.read(ROWS).hidden, atol=0.02)
+    opened(frozen, session, data="other")
+    with torch.no_grad():
+        frozen.backbone_module.position.weight += 1
     opened(frozen, session)
     frozen.section = ModelSection(backbone=Choice(name="tiny", options={"dropout": 0.5}))
     opened(frozen, session)
-    assert len(list((session.run_path / "cache").glob("hidden-*"))) == 2
-
-
-def test_other_data_have_another_cache(frozen: Any, session: Session) -> None:
-    opened(frozen, session, data="one")
-    opened(frozen, session, data="other")
-    opened(frozen, session, BF16)
-    assert len(list((session.run_path / "cache").glob("hidden-*"))) == 3
+    assert len(folders(session)) == 5
 
 
 def test_other_tokens_have_another_cache_although_they_are_as_many(frozen: Any, session: Session) -> None:
@@ -94,17 +96,6 @@ def test_other_tokens_have_another_cache_although_they_are_as_many(frozen: Any, 
         rows = np.arange(3)
         found, expected = states.open(live, "train with titles").read(rows), live.read(rows)
         assert torch.allclose(found.hidden, expected.hidden * expected.mask.unsqueeze(2), atol=1e-6)
-
-
-@pytest.mark.parametrize("mark", [None, '{"tokens": 1, "hidden": 16}'])
-def test_a_half_written_one_is_written_again(frozen: Any, session: Session, mark: str | None) -> None:
-    whole = opened(frozen, session).read(ROWS).hidden
-    (folder,) = (session.run_path / "cache").glob("hidden-*")
-    (folder / "hidden.bin").write_bytes(b"\x00" * 10)
-    (folder / "done.json").unlink()
-    if mark is not None:
-        (folder / "done.json").write_text(mark)
-    assert torch.equal(opened(frozen, session).read(ROWS).hidden, whole)
 
 
 def test_a_single_number_of_the_backbone_is_noticed(small_network: Callable[..., Any]) -> None:
@@ -119,16 +110,18 @@ def test_a_single_number_of_the_backbone_is_noticed(small_network: Callable[...,
         before = after
 
 
-@pytest.mark.parametrize("damage", ["flip", "flip in place", "halve", "empty", "remove", "[1, 2]"])
-def test_a_damaged_one_is_told_and_written_again(frozen: Any, session: Session, damage: str) -> None:
+@pytest.mark.parametrize(
+    "damage", ["flip", "flip in place", "halve", "empty", "remove", "[1, 2]", "half-written", '{"tokens": 1, "hidden": 16}']
+)
+def test_a_damaged_or_half_written_one_is_written_again(frozen: Any, session: Session, damage: str) -> None:
     whole = opened(frozen, session).read(ROWS).hidden
-    (folder,) = (session.run_path / "cache").glob("hidden-*")
-    path = folder / "hidden.bin"
+    (folder,) = folders(session)
+    path, mark = folder / "hidden.bin", folder / "done.json"
     content = path.read_bytes()
-    if damage == "remove":
-        path.unlink()
-    elif damage.startswith("["):
-        (folder / "done.json").write_text(damage)
+    if damage[0] in "[{":
+        mark.write_text(damage)
+    elif damage in ("remove", "half-written"):
+        (path if damage == "remove" else mark).unlink()
     else:
         flipped = content[:9] + bytes([content[9] ^ 2]) + content[10:]
         before = path.stat()
@@ -138,7 +131,8 @@ def test_a_damaged_one_is_told_and_written_again(frozen: Any, session: Session, 
     assert torch.equal(opened(frozen, session).read(ROWS).hidden, whole)
     assert path.read_bytes() == content
     assert isinstance(session.reporter, SilentReporter)
-    assert [warning for warning in session.reporter.warnings if "the cached hidden states of train are made again" in warning]
+    told = [warning for warning in session.reporter.warnings if "the cached hidden states of train are made again" in warning]
+    assert bool(told) is (damage != "half-written")
 
 
 def test_what_is_too_large_or_learns_is_read_live(frozen: Any, session: Session, small_network: Callable[..., Any]) -> None:
@@ -148,17 +142,15 @@ def test_what_is_too_large_or_learns_is_read_live(frozen: Any, session: Session,
     assert not (session.run_path / "cache").exists()
 
 
-def test_a_batch_is_as_large_as_memory_allows(frozen: Any, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_is_as_large_as_memory_allows_and_an_interrupted_cache_counts_for_nothing(
+    frozen: Any, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read, sizes = LiveReader.read, []
     monkeypatch.setattr(LiveReader, "read", lambda reader, rows: sizes.append(len(rows)) or read(reader, rows))
-    opened(frozen, session)
-    assert sizes == [2, 2, 1]
-
-
-def test_an_interrupted_cache_counts_for_nothing(frozen: Any, session: Session) -> None:
     with pytest.raises(Interrupted):
         opened(frozen, replace(session, should_stop=lambda: True))
     assert isinstance(opened(frozen, session), CachedReader)
+    assert sizes == [2, 2, 1]
 
 
 def test_two_runs_that_share_a_cache_fill_it_one_after_the_other(frozen: Any, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,22 +187,6 @@ def test_a_full_disk_is_an_error_and_not_the_death_of_the_process(frozen: Any, s
         cache._fill(folder, LiveReader(frozen, tokens, FP32), session, "train", 2)
     assert caught.value.errno == errno.ENOSPC
     assert not (folder / "done.json").exists()
-
-
-def test_seeds_share_a_cache_unless_their_backbones_differ(frozen: Any, session: Session) -> None:
-    opened(frozen, session)
-    opened(frozen, session)
-    assert len(list((session.run_path / "cache").glob("hidden-*"))) == 1
-    with torch.no_grad():
-        frozen.backbone_module.position.weight += 1
-    opened(frozen, session)
-    assert len(list((session.run_path / "cache").glob("hidden-*"))) == 2
-
-
-def test_another_precision_has_another_cache(frozen: Any, session: Session) -> None:
-    whole, half = opened(frozen, session), opened(frozen, session, BF16)
-    assert len(list((session.run_path / "cache").glob("hidden-*"))) == 2
-    assert torch.allclose(half.read(ROWS).hidden.float(), whole.read(ROWS).hidden, atol=0.02)
 
 
 def test_texts_are_tokenised_once_for_each_backbone(frozen: Any, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,18 +21,17 @@ def _threads() -> object:
     torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize(("fast", "dtype"), [(True, torch.bfloat16), (False, torch.float32)])
-def test_auto_takes_bf16_only_where_the_processor_has_it(monkeypatch: pytest.MonkeyPatch, fast: bool, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize(
+    ("precision", "fast", "dtype"),
+    [("auto", True, torch.bfloat16), ("auto", False, torch.float32), ("fp32", True, torch.float32), ("bf16", False, torch.bfloat16)],
+    ids=str,
+)
+def test_auto_takes_bf16_only_where_the_processor_has_it(
+    precision: str, fast: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(hardware, "cpu_has_bf16", lambda: fast)
-    chosen = choose_hardware(MachineSection(device="cpu", threads=1))
-    assert (chosen.device.type, chosen.dtype) == ("cpu", dtype)
-    assert torch.get_num_threads() == 1
-
-
-@pytest.mark.parametrize(("precision", "dtype"), [("fp32", torch.float32), ("bf16", torch.bfloat16)])
-def test_what_is_asked_for_is_given(precision: str, dtype: torch.dtype) -> None:
     chosen = choose_hardware(MachineSection(device="cpu", precision=precision, threads=1))
-    assert chosen.dtype == dtype
+    assert (chosen.device.type, chosen.dtype, torch.get_num_threads()) == ("cpu", dtype, 1)
     with chosen.autocast():
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == dtype
 
