@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from plant_datasets import plant_register_datasets
 from plant_datasets.corpus_reader import CorpusReader
 from plant_datasets.line_formats import LIBSVM, Fault, Line, NumberedLabels, read_names
 from round_trips import ANY_LABEL, PLAIN, SPECS, corpora, one_line, read, write_files, write_format
@@ -24,6 +26,13 @@ TEXTS_KEPT = {"annif-csv", "annif-jsonl", "annif-folder"}  # with line breaks
 TITLES_KEPT = {"annif-jsonl", "annif-folder"}
 NUMBERED = {"pecos", "text2text", "libsvm", "xmlrepository-features"}  # a label comes back as its number
 ANY_LABELS = NUMBERED | {"annif-jsonl", "xmlrepository", "huggingface-dataset"}
+
+
+def load_cases(name: str) -> list[dict[str, Any]]:
+    cases: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / name).read_text("utf-8"))
+    return cases
+
+
 SUFFIXES = st.sampled_from(["", ".gz", ".zst"])
 
 
@@ -81,227 +90,28 @@ def test_a_format_is_recognised_as_itself_alone(name: str, labels: int, tmp_path
 
 J = '{"uid": "B01", "title": "A lamp", "content": "bright", "target_ind": [1, 0], "target_rel": [1.0, 1.0]}\n'
 L = '{"uid": "L0", "title": "a desk"}\n{"uid": "L1", "title": ""}\n'
-SUBJECTS = '{"document_id": "d", "text": "oil", "metadata": {}, "subjects": [{"uri": "u1", "label": "Oil"}, {"uri": "u2"}]}\n'
-CASES: dict[str, tuple[str, dict[str, str | bytes], list[tuple[str, str, list[str]]], dict[str, str | None], list[str]]] = {
-    # name of the case: format, files, documents of train, titles, parts of remarks
-    "bytes that are not UTF-8": (
-        "annif-tsv",
-        {"train.tsv": "oil\t<http://a/1> <http://a/2>\ncafé\t<http://a/1>\n".encode("latin-1")},
-        [("train-1", "oil", ["http://a/1", "http://a/2"])],
-        {},
-        ["line 2, column 4: byte 0xe9 is not UTF-8"],
-    ),
-    "UTF-16 by its mark": (
-        "annif-tsv", {"train.tsv": "café\t<http://a/1>\n".encode("utf-16")}, [("train-1", "café", ["http://a/1"])], {}, [],
-    ),
-    "lines without URIs": (
-        "annif-tsv",
-        {"train.tsv": "no tab\nx\ty\n\nz\t\n"},
-        [("train-4", "z", [])],
-        {},
-        ["line 1: there is no tab", "line 2, column 3: the labels after the last tab are not in angle brackets"],
-    ),
-    "LibMultiLabel without ids": (
-        "libmultilabel",
-        {"train.txt": "E11 I10\tfever and cough again\nlost\n"},
-        [("train-1", "fever and cough again", ["E11", "I10"])],
-        {},
-        ["line 2: 1 fields, line 1 has 2"],
-    ),
-    "LibMultiLabel with ids": (
-        "libmultilabel",
-        {"train.txt": "7\tE11\tfever\n8\tE11 \ta\ttab\n\nlost\n"},
-        [("7", "fever", ["E11"]), ("8", "a\ttab", ["E11"])],
-        {},
-        ["line 4: 1 fields, line 1 has 3"],
-    ),
-    "weights, and numbers from one": (
-        "text2text",
-        {"train.txt": "\ufeff1::0.5,2::1\tone\nno tab\n2\ttwo\tand a tab\nx\tthree\n", "output-items.txt": "desk\nlamp\n"},
-        [("train-1", "one", ["0", "1"]), ("train-3", "two\tand a tab", ["1"])],
-        {"0": "desk", "1": "lamp"},
-        ["numbered from 1 to 2", "line 2, column 1: there is no tab", "line 4, column 1: 'x' are no label numbers"],
-    ),
-    "a label without a name": (
-        "text2text",
-        {"train.txt": "0,1\tone\n4,0\ttwo\n", "output-items.txt": "desk\nlamp\n"},
-        [("train-1", "one", ["0", "1"])],
-        {"0": "desk", "1": "lamp"},
-        ["line 2: there is no label 4: labels are numbered from 0 to 1"],
-    ),
-    "ids from labels.tsv": (
-        "text2text",
-        {"train.txt": "0,1\tone\n", "labels.tsv": "label\ttitle\nE11\tDiabetes\nI10\t\n", "output-items.txt": "x\ny\n"},
-        [("train-1", "one", ["E11", "I10"])],
-        {"E11": "Diabetes", "I10": None},
-        [],
-    ),
-    "features from one": (
-        "libsvm",
-        {"train.svm": "1,3 1:0.1 3:0.2\n2:1\n 9:1\n", "features.txt": "cough\nfever\narm\n"},
-        [("train-1", "arm cough", ["1", "3"]), ("train-2", "fever", [])],
-        {},
-        ["has no file of texts: each document is the list of the names in", "line 3, column 1: feature 9 has no name"],
-    ),
-    "features without names": (
-        "libsvm", {"train.svm": "1 1:0.1 3:0.2 2:0.2\n"}, [("train-1", "f2 f3 f1", ["1"])], {}, ["the numbers of its features"],
-    ),
-    "the text of a bad last line": (
-        "libsvm", {"train.svm": "0 1:1\n1 1:y\n", "train_raw_texts.txt": "a\nb\n\n"}, [("train-1", "a", ["0"])], {}, ["line 2, column 3"],
-    ),
-    "features by falling weight": (
-        "xmlrepository-features",
-        {"train.txt": "2 3 2\n0,1 0:0.5 2:1.5\n 1:1\n", "features.txt": "cough\nfever\narm\n"},
-        [("train-1", "arm cough", ["0", "1"]), ("train-2", "fever", [])],
-        {},
-        ["has no file of texts: each document is the list of the names in"],
-    ),
-    "texts beside the features": (
-        "xmlrepository-features",
-        {"train.txt": "1 3 2\n1 0:0.5\n", "train_raw_texts.txt": "a cough\n", "Y.txt": "x\ny\n\n"},
-        [("train-1", "a cough", ["1"])],
-        {"0": "x", "1": "y"},
-        [],
-    ),
-    "labels from one, as the header says": (
-        "xmlrepository-features",
-        {"train.txt": "2 3 2\n1,2 0:1\n2 1:1\n", "Y.txt": "x\ny\n"},
-        [("train-1", "f0", ["0", "1"]), ("train-2", "f1", ["1"])],
-        {"0": "x", "1": "y"},
-        ["numbered from 1 to 2"],
-    ),
-    "a wrong feature": (
-        "xmlrepository-features",
-        {"train.txt": "2 3 2\n0 0:1 1:x\n1 1:1\n"},
-        [("train-2", "f1", ["1"])],
-        {},
-        ["line 2, column 7: '1:x' is no feature:value"],
-    ),
-    "raw texts before prepared ones": (
-        "attentionxml",
-        {"train_texts.txt": "lamp bright\n", "train_raw_texts.txt": "A Lamp/SEP/Bright.\n", "train_labels.txt": "l1 l2\n"},
-        [("train-1", "A Lamp\nBright.", ["l1", "l2"])],
-        {},
-        [],
-    ),
-    "JSON as it is handed out": (
-        "xmlrepository",
-        {"trn.json": J, "tst.json": J.replace("B01", "B02"), "lbl.json": L, "filter_labels_test.txt": "0 1\n"},
-        [("B01", "A lamp\nbright", ["L1", "L0"])],
-        {"L0": "a desk", "L1": None},
-        [],
-    ),
-    "texts and matrices": (
-        "xmlrepository",
-        {"trn_X.txt": "one\ntwo\nthree\n", "trn_X_Y.txt": "3 3\n0:1 2:1\n\n3:1\n", "Y.txt": "zero\none\ntwo\n"},
-        [("train-1", "one", ["0", "2"]), ("train-2", "two", [])],
-        {"0": "zero", "1": "one", "2": "two"},
-        ["line 4: there is no label 3"],
-    ),
-    "bad rows of JSON": (
-        "xmlrepository",
-        {
-            "trn.json": J + '{"title": \n' + J.replace("[1, 0]", "[7]") + '{"title": 3}\n\n',
-            "lbl.json": L.replace("L1", "L0"),
-            "filter_labels_train.txt": "0 1\nx\n9 1\n",
-        },
-        [("B01", "A lamp\nbright", ["1", "0"])],
-        {"0": "a desk", "1": None},
-        [
-            "1 uids occur twice",
-            "5 rows cannot be read",
-            "trn.json, line 2, column",
-            "line 3: there is no label 7",
-            "line 4: not {title, content, target_ind}",
-            "filter_labels_train.txt, line 2: not a row of the documents",
-            "filter_labels_train.txt, line 3: there is no document in this row",
-        ],
-    ),
-    "metadata and quoted line breaks": (
-        "annif-csv",
-        {"train.csv": 'document_id,title,text,subject_uris\nd1,T,"one\ntwo",<a> <b>\nd2,T,x\n,T,three,c\n'},
-        [("d1", "one\ntwo", ["a", "b"]), ("train-2", "three", ["c"])],
-        {},
-        ["line 4: 3 fields, the header has 4"],
-    ),
-    "wrong bytes in a field": (
-        "annif-csv",
-        {"train.csv": b'document_id,text,subject_uris\nd1,"one\n\xe9nd",<a>\nd2,"two\nlines",<b>\nd3,three,<c>\n'},
-        [("d2", "two\nlines", ["b"]), ("d3", "three", ["c"])],
-        {},
-        ["line 3, column 1: byte 0xe9 is not UTF-8"],
-    ),
-    "carriage returns": (
-        "annif-csv",
-        {"train.csv": b'text,subject_uris\none\rtwo,<a>\n"three\rfour",<b>\nfive,<c>\n'},
-        [("train-1", "one\rtwo", ["a"]), ("train-2", "three\rfour", ["b"]), ("train-3", "five", ["c"])],
-        {},
-        [],
-    ),
-    "values of other types": (
-        "annif-jsonl",
-        {"train.jsonl": '{"text": "oil", "subjects": [{"uri": "u", "label": {"en": "Oil"}}]}\n{"text": 2012}\n{"text": "half \\ud83d"}'},
-        [("train-1", "oil", ["u"])],
-        {},
-        ["line 2: not {text, subjects: [{uri}]}: a text is wanted, not int", "line 3: not"],
-    ),
-    "subjects give titles": (
-        "annif-jsonl",
-        {"train.jsonl": SUBJECTS + '{"text": 1\n{"subjects": []}\n'},
-        [("d", "oil", ["u1", "u2"])],
-        {"u1": "Oil", "u2": None},
-        ["line 2, column", "line 3: not {text, subjects: [{uri}]}"],
-    ),
-    "texts with keys": (
-        "annif-folder",
-        {
-            "train/a.txt": "oil\n", "train/a.tsv": "<u1>\tOil\nno uri\n", "train/b.txt": "gas", "train/b.key": "gas prices\n",
-            "train/c.txt": "lost", "train/d.txt": b"oil\nM\xf6bel\n", "train/d.key": "gas\n",
-        },
-        [("a", "oil\n", ["u1"]), ("b", "gas", ["gas prices"])],
-        {"u1": "Oil", "gas prices": None},
-        ["a.tsv, line 2, column 1: no URI", "1 texts have neither", "1 texts have lines that cannot be read and are left out"],
-    ),
-}  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_what_is_read(case: str, tmp_path: Path) -> None:
-    name, files, rows, names, remarks = CASES[case]
-    dataset = read(name, write_files(tmp_path, files))
-    assert dataset.splits["train"].collect().rows() == rows
-    assert titles(dataset) == names
+@pytest.mark.parametrize("case", load_cases("formats.yaml"), ids=lambda case: case["case"])
+def test_what_is_read(case: dict[str, Any], tmp_path: Path) -> None:
+    files = {name: content.encode(case.get("encoding", "utf-8")) for name, content in case["files"].items()}
+    dataset = read(case["format"], write_files(tmp_path, files))
+    assert dataset.splits["train"].collect().rows() == list(map(tuple, case["rows"]))
+    assert titles(dataset) == case.get("titles", {})
     said = "\n".join(dataset.remarks)
-    assert [part for part in remarks if part not in said] == []
-    assert remarks or not said
+    assert [part for part in case.get("remarks", []) if part not in said] == []
+    assert case.get("remarks") or not said
 
 
-REFUSED: dict[str, tuple[str, dict[str, str | bytes], str]] = {
-    "more texts": ("attentionxml", {"train_texts.txt": "a\nb\n", "train_labels.txt": "x\n"}, "1 lines of labels, and 1 more texts"),
-    "more labels": ("attentionxml", {"train_texts.txt": "a\n", "train_labels.txt": "x\ny\n"}, "1 texts, and more lines of labels"),
-    "fewer rows": (
-        "xmlrepository", {"trn_X.txt": "one\ntwo\n", "trn_X_Y.txt": "2 3\n0:1\n", "Y.txt": "x\n"}, "1 lines of labels, and 1 more texts",
-    ),
-    "fewer texts": ("libsvm", {"train.svm": "0 1:1\n1 1:1\n", "train_raw_texts.txt": "a\n"}, "1 texts, and more lines of labels"),
-    "texts after a blank": ("libsvm", {"train.svm": "0 1:1\n", "train_raw_texts.txt": "a\nb\n\nc\n"}, "1 lines of labels, and 2 more"),
-    "no header": ("xmlrepository-features", {"train.txt": "0 0:1\n"}, "the first line does not give the size of the corpus"),
-    "a label that is no JSON": ("xmlrepository", {"trn.json": J, "lbl.json": "[1]\n"}, "a label cannot be read: no JSON object"),
-    "no hub": ("huggingface-dataset", {}, "the data set cannot be read"),
-    **{name: (name, {"README": "x"}, "the folder holds no training documents") for name in SPECS if name != "huggingface-dataset"},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_is_refused(case: str, tmp_path: Path) -> None:
-    name, files, what = REFUSED[case]
-    with pytest.raises(DataError, match=what):
-        read(name, write_files(tmp_path, files))
-
-
-def test_a_file_with_other_columns(tmp_path: Path) -> None:
-    write_files(tmp_path, {"train.csv": "txt,subject_uris\nx,<a>\n"})
-    with pytest.raises(DataError, match="the columns are txt, subject_uris"):
-        read("annif-csv", tmp_path / "train.csv")
+@pytest.mark.parametrize("case", load_cases("messages.yaml"), ids=lambda case: case["says"][0][:60])
+def test_what_is_refused(case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_files(tmp_path, case.get("files", {}))
+    spec = next(spec for spec in plant_register_datasets() if spec.name == case["dataset"])
+    with pytest.raises(DataError) as caught:
+        spec.load(DataSection(path=case.get("path", "."), **case.get("options", {})), spec.options())
+    error = caught.value
+    assert [text.replace(str(Path.cwd()), "DIR") for text in (error.what, error.where, error.expected, error.todo)] == case["says"]
 
 
 def test_options_of_the_section_and_of_the_format(tmp_path: Path) -> None:

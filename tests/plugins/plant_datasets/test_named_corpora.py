@@ -123,15 +123,6 @@ def test_a_download_may_be_in_any_format(tmp_path: Path, form: str) -> None:
     assert dataset.remarks[-1].startswith("the counts are of no known version of WIKI10-31K: train 2, test 2, labels 2")
 
 
-def test_what_is_in_no_format_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="0 formats fit the download"):
-        load("wiki10-31k", tmp_path)
-    with pytest.raises(DataError, match="no folder train"):
-        load("eurlex57k", tmp_path)
-    with pytest.raises(DataError, match="no SGML files"):
-        load("reuters-21578", tmp_path)
-
-
 def test_folders_of_splits_are_found_here_or_one_below(tmp_path: Path) -> None:
     write_files(tmp_path, {"data/train/x/1.json": "", "data/dev/2.json": "", "data/other/3.json": ""})
     for path in (tmp_path, tmp_path / "data"):

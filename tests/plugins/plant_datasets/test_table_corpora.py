@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from plant_datasets import table_corpora
 from round_trips import write_files
 
-from plant_cli.api import DataError, DataSection, Dataset, UsageError
+from plant_cli.api import DataSection, Dataset, UsageError
 from plant_cli.data import documents as frames
 from plant_cli.data.tables import write_table
 
@@ -109,75 +108,10 @@ def test_tables_beside_the_corpus_that_are_of_another_kind_are_passed_over(tmp_p
     assert "empty" in evidence
 
 
-COLUMNS = "columns doc_id, text, labels, split"
-REFUSED: dict[str, tuple[Mapping[str, str], dict[str, str], tuple[str, str, str, str]]] = {
-    # files, options of the section (PATH is the folder), and a part of what, where, expected, todo
-    "text": ({"data.csv": DATA}, {"text_column": "texts"}, ("no column 'texts'", COLUMNS, "did you mean 'text'?", "--text-column")),
-    "labels": ({"data.csv": DATA}, {"labels_column": "label"}, ("no column 'label'", COLUMNS, "did you mean 'labels'?", "--labels-column")),
-    "id": ({"data.csv": DATA}, {"id_column": "docid"}, ("no column 'docid'", COLUMNS, "did you mean 'doc_id'?", "--id-column")),
-    "split": ({"data.csv": DATA}, {"split_column": "fold"}, ("no column 'fold'", COLUMNS, "validation or test", "--split-column")),
-    "misspelt": ({"data.csv": DATA.replace("split", "splits")}, {}, ("no column 'split'", "splits", "did you mean 'splits'", "")),
-    "renamed": ({"data.csv": DATA.replace("split", "Teil")}, {}, ("no column 'split'", "Teil", "", "perhaps --split-column Teil")),
-    "no labels": (
-        {"data.csv": "text,split\nx,train\n"}, {},
-        ("no column 'labels'", "columns text, split", "a column with the labels", "with --labels-column; where there is none, add it"),
-    ),
-    "no header": (
-        {"train.csv": f"{'a whole document ' * 99},labels\nx,a\n"}, {},
-        ("no column 'text'", ", columns a whole document a whole document a who…, labels", "a column with the text", ""),
-    ),
-    "no split": (
-        {"data.csv": DATA.replace("Dev", "holdout").replace("test ", "")}, {},
-        ("2 rows are of no known split: 'holdout'", "column split, row 2", "", ""),
-    ),
-    "a long split": ({"data.csv": DATA.replace("Dev", "x" * 999)}, {}, ("no known split: 'xxxxxx", "row 2", "", "")),
-    "no training file": ({"corpus.csv": "", "test.csv": ""}, {}, ("the folder holds no training file", "corpus.csv, test.csv", "", "")),
-    "two files": ({"train.csv": "", "training.jsonl": ""}, {}, ("2 files claim to be the split train", "training.jsonl", "", "")),
-    "a shard": ({"train-00000-of-00002.csv": ""}, {}, ("not all shards of the split train", "", "2 files of one division", "")),
-    "shards of two": (
-        {"train-00000-of-00002.csv": "", "train-00001-of-00003.csv": ""}, {}, ("not all shards of the split train", "", "3 files", ""),
-    ),
-    "shards of test": ({"train.csv": "", "test-00001-of-00002.csv": ""}, {}, ("not all shards of the split test", "", "", "")),
-    "titles": (
-        {"data.csv": DATA, "t.csv": "code\na\n"}, {"titles": "PATH/t.csv"},
-        ("of titles has no column 'label'", "columns code", "label and title", "--vocabulary"),
-    ),
-    "evidence": (
-        {"data.csv": DATA, "why.csv": "doc_id,label,start,stop\n1,a,0,1\n"}, {"evidence": "PATH/why.csv"},
-        ("of evidence has no column 'end'", "stop", "doc_id, label, start, end", "rename the columns"),
-    ),
-    "evidence of lists": (
-        {"data.csv": DATA, "why.jsonl": '{"doc_id": "1", "label": "a", "start": [0], "end": 1}\n'}, {"evidence": "PATH/why.jsonl"},
-        ("the column 'start' holds lists", "why.jsonl", "", "--evidence"),
-    ),
-    "texts of lists": ({"train.jsonl": '{"text": ["a"], "labels": ["x"]}\n'}, {}, ("'text' holds lists", "", "", "--text-column")),
-    "texts of objects": ({"train.jsonl": '{"text": {"a": 1}, "labels": ["x"]}\n'}, {}, ("the column 'text' holds lists", "", "", "")),
-    "labels of objects": (
-        {"train.jsonl": '{"text": "x", "labels": {"a": 1}}\n'}, {}, ("neither lists nor strings", "column labels, row 1", "", ""),
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_is_refused(case: str, tmp_path: Path) -> None:
-    files, options, parts = REFUSED[case]
-    write_files(tmp_path, files)
-    path = tmp_path / "data.csv" if "data.csv" in files else tmp_path
-    with pytest.raises(DataError) as caught:
-        load(path, **{name: value.replace("PATH", str(tmp_path)) for name, value in options.items()})
-    error = caught.value
-    assert [part in text for part, text in zip(parts, (error.what, error.where, error.expected, error.todo), strict=True)] == [True] * 4
-    assert max(len(error.what), len(error.expected)) < 200
-
-
-def test_no_path_and_a_path_that_is_missing(tmp_path: Path) -> None:
+def test_a_corpus_must_be_named() -> None:
     with pytest.raises(UsageError, match="no corpus was named") as caught:
         table_corpora.load(DataSection())
     assert "--run DIR" in caught.value.todo
-    (tmp_path / "data.parquet").touch()
-    with pytest.raises(DataError) as missing:
-        load(tmp_path / "dta.parquet")
-    assert "did you mean 'data.parquet'" in missing.value.expected
 
 
 def test_a_guessed_separator_is_remarked(tmp_path: Path) -> None:
