@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plant_cli.api import DataError, DataSection, Reporter, near_names
-from plant_cli.data.checks import show_some
 from plant_cli.data.lines import decode_text, find_fallback, read_bytes
 from plant_cli.data.tables import collect, join_columns, scan_table, text_columns
 from plant_cli.data.text_tables import shorten, show_names
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 
 
 STDIN = "-"
+SHOWN = 5  # ids in a message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,7 @@ class TextReader:
         ids = [cell or row for cell, row in zip(cells, rows, strict=True)]
         repeated = {name: count for name, count in Counter(ids).items() if count > 1}
         if repeated:
-            shown = show_some([f"'{name}'" for name in repeated], len(repeated))
+            shown = ", ".join(f"'{name}'" for name in list(repeated)[:SHOWN]) + (", …" if len(repeated) > SHOWN else "")
             self.reporter.warn(f"{sum(repeated.values())} of {len(frame)} texts share their id with another: {shown}")
         return ids
 
