@@ -95,17 +95,25 @@ def short(name: str) -> str:
     return f"\u200b{text}" if text.startswith("_") else text
 
 
+Point = tuple[float, Bound]  # the coordinate of a value on the other axis, and the value with its interval
+
+
+def in_points(bound: Bound) -> Bound:
+    """A fraction and its interval as numbers from 0 to 100."""
+    return Bound(**{name: None if end is None else 100 * end for name, end in bound})
+
+
 def plot_bounds(axes: Any, ticks: Sequence[str], series: Mapping[str, Mapping[str, Bound]], *, upright: bool = False) -> None:
     """Values with their intervals at named ticks; undefined ones are left out.
 
     Args:
-        series: values in 0 to 1 by tick, for each system or part.
-        upright: ticks from left to right, and values joined by lines.
+        series: fractions by tick, for each system or part.
+        upright: ticks from left to right, and values joined by lines; else from the top down.
     """
     for number, (name, bounds) in enumerate(series.items()):
         shift = (number - (len(series) - 1) / 2) * min(0.19, 0.8 / len(series))
-        defined = [(i + shift, bounds[tick]) for i, tick in enumerate(ticks) if tick in bounds and bounds[tick].value is not None]
-        plot_intervals(axes, name, [at for at, _ in defined], [bound for _, bound in defined], upright=upright, line=upright)
+        points = [(i + shift, in_points(bounds[tick])) for i, tick in enumerate(ticks) if tick in bounds and bounds[tick].value is not None]
+        _plot_points(axes, name, points, upright=upright, line=upright)
     if upright:
         axes.set_xticks(range(len(ticks)), map(short, ticks))
         axes.set_xlim(-0.6, len(ticks) - 0.4)
@@ -117,18 +125,40 @@ def plot_bounds(axes: Any, ticks: Sequence[str], series: Mapping[str, Mapping[st
         axes.grid(visible=False, axis="y")
 
 
-def plot_intervals(axes: Any, name: str, at: Sequence[float], bounds: Sequence[Bound], *, upright: bool = True, line: bool = True) -> None:
-    """Values in points with their intervals, as one series of the legend.
+def draw_series(
+    name: str,
+    title: str,
+    caption: str,
+    series: Mapping[str, Sequence[Point]],
+    *,
+    line: bool = True,
+    diagonal: bool = False,
+    **settings: Any,
+) -> list[Drawing]:
+    """A figure of values over numbers, joined by a line for each system; none where there is no series.
 
     Args:
-        at: the coordinate of each value on the other axis [n].
-        bounds: the values in 0 to 1, all defined [n].
-        line: whether they are joined.
+        diagonal: whether the line of equal coordinates from 0 to 100 is drawn.
+        settings: of the axes, such as `xlabel`.
     """
-    values = [100 * (bound.value or 0.0) for bound in bounds]
-    low, high = ([value if end is None else 100 * end for value, end in zip(values, ends, strict=True)] for ends in (
-        [bound.low for bound in bounds], [bound.high for bound in bounds]
-    ))  # fmt: skip
-    style = {} if line else {"linestyle": "none"}
-    (drawn,) = axes.plot(at, values, label=short(name), **style) if upright else axes.plot(values, at, label=short(name), **style)
-    (axes.vlines if upright else axes.hlines)(at, low, high, color=drawn.get_color(), linewidth=1.5)
+
+    def paint(axes: Any) -> None:
+        for system, points in series.items():
+            _plot_points(axes, system, points, upright=True, line=line)
+        if diagonal:
+            axes.plot((0, 100), (0, 100), color="gray", marker="", linewidth=1, linestyle=":")
+        axes.set(**settings)
+        if settings["xlabel"] == "epoch":
+            axes.xaxis.get_major_locator().set_params(integer=True)
+
+    return [Drawing(name=name, title=title, caption=caption, paint=paint)] if series else []
+
+
+def _plot_points(axes: Any, name: str, points: Sequence[Point], *, upright: bool, line: bool) -> None:
+    """Values with their intervals as one series of the legend."""
+    at, values = [x for x, _ in points], [bound.value for _, bound in points]
+    style = {"markevery": max(1, len(at) // 12)} if line else {"linestyle": "none"}
+    (drawn,) = axes.plot(*((at, values) if upright else (values, at)), label=short(name), **style)
+    ends = [(x, bound.low, bound.high) for x, bound in points if bound.low is not None and bound.high is not None]
+    if ends:
+        (axes.vlines if upright else axes.hlines)(*zip(*ends, strict=True), color=drawn.get_color(), linewidth=1.5)

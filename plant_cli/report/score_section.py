@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from plant_cli.api.context import Cell, Column, Table
-from plant_cli.evaluation.results import Bound, CalibrationRecord
-from plant_cli.report.drawing import Drawing, plot_intervals, short
+from plant_cli.evaluation.results import Bound
+from plant_cli.report.drawing import Drawing, Point, draw_series, in_points
 from plant_cli.report.evaluated import Evaluated
 from plant_cli.report.headline import show_bound
 from plant_cli.report.page import PageSection
 from plant_cli.scoring.decisions import ASSIGN, REJECT, REVIEW
+
+SQUARE = {"xlim": (-2, 102), "ylim": (-2, 102)}  # points
 
 
 def write_scores(systems: Sequence[Evaluated]) -> PageSection:
@@ -35,67 +37,51 @@ def write_scores(systems: Sequence[Evaluated]) -> PageSection:
         name="scores",
         title="Scores and thresholds",
         tables=[tabulate_threshold(systems), *(table for name, chosen in decisions.items() for table in tabulate_decisions(name, chosen))],
-        drawings=[draw_reliability(calibrated), draw_precision(calibrated)] if calibrated else [],
+        drawings=[*draw_reliability(calibrated), *draw_precision(calibrated)] if calibrated else [],
         missing=missing,
     )
 
 
-def draw_reliability(systems: Sequence[Evaluated]) -> Drawing:
+def draw_reliability(systems: Sequence[Evaluated]) -> list[Drawing]:
     """How often labels with some probability are right; of a single system also for its network alone."""
     recorded = {system.name: system.metrics.calibration for system in systems}
     if len(systems) == 1:  # with several systems there would be too many lines
         recorded[f"{systems[0].name}, network alone"] = systems[0].metrics.calibration_network
-    shown = {name: one for name, one in recorded.items() if one is not None}
-    errors = [f"ECE of {name} {_bracket(one)}, {sum(b.pairs for b in one.bins):,} pairs" for name, one in shown.items()]
-
-    def paint(axes: Any) -> None:
-        for name, one in shown.items():
+    series, errors = {}, []
+    for name, one in recorded.items():
+        if one is not None:
             filled = [b for b in one.bins if b.pairs]
-            bounds = [Bound(value=b.right, low=b.low, high=b.high) for b in filled]
-            plot_intervals(axes, f"{name} (ECE {100 * one.ECE:.2g})", [100 * b.probability for b in filled], bounds)
-        axes.plot((0, 100), (0, 100), color="gray", marker="", linewidth=1, linestyle=":")
-        axes.set(xlabel="mean probability, points", ylabel="right, points", xlim=(-2, 102), ylim=(-2, 102))
-
+            points = [(100 * b.probability, in_points(Bound(value=b.right, low=b.low, high=b.high))) for b in filled]
+            series[f"{name} (ECE {100 * one.ECE:.2g})"] = points
+            between = "" if one.low is None or one.high is None else f" [{100 * one.low:.2g}, {100 * one.high:.2g}]"
+            errors.append(f"ECE of {name} {100 * one.ECE:.2g}{between}, {sum(b.pairs for b in one.bins):,} pairs")
     caption = (
         "Predicted pairs of document and label in ten ranges of probability: the share that is right, with its interval, against the mean "
         "probability. On the dotted diagonal probabilities can be believed. ECE: the mean distance from it over pairs, in points. "
         f"{'; '.join(errors)}. {systems[0].conditions}."
     )
-    return Drawing(name="reliability", title="Reliability of probabilities", caption=caption, paint=paint)
+    labels = {"xlabel": "mean probability, points", "ylabel": "right, points"}
+    return draw_series("reliability", "Reliability of probabilities", caption, series, diagonal=True, **labels, **SQUARE)
 
 
-def _bracket(calibration: CalibrationRecord) -> str:
-    value = f"{100 * calibration.ECE:.2g}"
-    return (
-        value
-        if calibration.low is None or calibration.high is None
-        else f"{value} [{100 * calibration.low:.2g}, {100 * calibration.high:.2g}]"
-    )
-
-
-def draw_precision(systems: Sequence[Evaluated]) -> Drawing:
+def draw_precision(systems: Sequence[Evaluated]) -> list[Drawing]:
     """Precision against recall when labels are assigned from a probability of 0.9, 0.8, … on."""
-    curves = {system.name: trace_precision(system) for system in systems}
-
-    def paint(axes: Any) -> None:
-        for name, (recall, precision) in curves.items():
-            axes.plot(recall, precision, label=short(name))
-        axes.set(xlabel="recall, points", ylabel="precision, points", xlim=(-2, 102), ylim=(-2, 102))
-
     caption = (
         "Precision and recall over all pairs of document and label. Each marker is one threshold: labels are assigned from a probability "
         f"of 0.9 (left), 0.8, and so on down to 0 (right, all labels that are predicted). {systems[0].conditions}."
     )
-    return Drawing(name="precision-recall", title="Precision against recall", caption=caption, paint=paint)
+    curves = {system.name: trace_precision(system) for system in systems}
+    labels = {"xlabel": "recall, points", "ylabel": "precision, points"}
+    return draw_series("precision-recall", "Precision against recall", caption, curves, **labels, **SQUARE)
 
 
-def trace_precision(system: Evaluated) -> tuple[list[float], list[float]]:
+def trace_precision(system: Evaluated) -> list[Point]:
     """Recall and precision in points, from the highest range of probability down, from the recorded calibration."""
     bins = [] if system.metrics.calibration is None else system.metrics.calibration.bins[::-1]
     pairs = np.cumsum([b.pairs for b in bins])
     right = np.cumsum([b.pairs * b.right for b in bins])
-    gold, some = int(system.read_labels()["test_count"].sum()), pairs > 0
-    return (100 * right[some] / max(gold, 1)).tolist(), (100 * right[some] / pairs[some]).tolist()
+    gold = int(system.read_labels()["test_count"].sum())
+    return [(100 * r / max(gold, 1), Bound(value=100 * r / n)) for r, n in zip(right.tolist(), pairs.tolist(), strict=True) if n]
 
 
 def tabulate_threshold(systems: Sequence[Evaluated]) -> Table:

@@ -9,7 +9,7 @@ from plant_cli.api.context import Cell, Column, Table
 from plant_cli.api.corpus import SplitName
 from plant_cli.data.records import StageRecord
 from plant_cli.evaluation.results import Bound
-from plant_cli.report.drawing import HATCHES, Drawing, plot_intervals, short
+from plant_cli.report.drawing import HATCHES, Drawing, Point, draw_series, in_points, short
 from plant_cli.report.evaluated import Evaluated
 from plant_cli.report.page import PageSection
 
@@ -19,7 +19,6 @@ QUALITY = (
     "words shows where nothing is planted."
 )
 Epochs = Sequence[Mapping[str, Any]]
-Curve = tuple[Sequence[float], Sequence[float]]
 
 
 def write_training(systems: Sequence[Evaluated]) -> PageSection:
@@ -62,40 +61,29 @@ def _count_documents(split: SplitName, systems: Sequence[Evaluated]) -> str:
     return f"Documents of {split}: {'; '.join(f'{s.name} {s.documents.get(split, 0):,}, seed {s.seed}' for s in systems)}."
 
 
-def read_curve(epochs: Epochs, name: str) -> Curve:
+def read_curve(epochs: Epochs, name: str) -> list[Point]:
     """The epochs that have a figure, and its values; fractions as points."""
-    rows = [epoch for epoch in epochs if epoch.get(name) is not None]
-    return [row["epoch"] for row in rows], [row[name] * (1 if name == "loss" else 100) for row in rows]
+    scale = 1 if name == "loss" else 100
+    return [(epoch["epoch"], Bound(value=scale * epoch[name])) for epoch in epochs if epoch.get(name) is not None]
 
 
 def _draw_figure(histories: Mapping[str, Epochs], name: str, title: str, caption: str) -> list[Drawing]:
-    curves = {system: curve for system, epochs in histories.items() if (curve := read_curve(epochs, name))[0]}
-    return _draw_curves(f"training-{name.lower()}", title, caption, name if name == "loss" else f"{name}, points", curves)
+    curves = {system: curve for system, epochs in histories.items() if (curve := read_curve(epochs, name))}
+    unit = name if name == "loss" else f"{name}, points"
+    return draw_series(f"training-{name.lower()}", title, caption, curves, xlabel="epoch", ylabel=unit)
 
 
 def _draw_attention(histories: Mapping[str, Epochs], name: str, title: str, caption: str) -> list[Drawing]:
     """The curves of the nDCG, and of a random order for the first system that has one."""
-    curves: dict[str, Curve] = {}
+    curves: dict[str, list[Point]] = {}
     unit = ""
     for system, epochs in histories.items():
         quality = next((key for epoch in epochs for key in epoch if key.startswith("nDCG@")), None)
         if quality is not None:
-            random = read_curve(epochs, f"random {quality}") if not unit else ([], [])
+            random = [] if unit else read_curve(epochs, f"random {quality}")
             unit = unit or f"{quality}, points"
-            curves |= {system: read_curve(epochs, quality), **({f"{system}, random order": random} if random[0] else {})}
-    return _draw_curves(name, title, caption, unit, curves)
-
-
-def _draw_curves(name: str, title: str, caption: str, unit: str, curves: Mapping[str, Curve]) -> list[Drawing]:
-    """A line over the epochs for each system; nothing where there is no curve."""
-
-    def paint(axes: Any) -> None:
-        for system, (epochs, values) in curves.items():
-            axes.plot(epochs, values, label=short(system), markevery=max(1, len(epochs) // 12))
-        axes.set(xlabel="epoch", ylabel=unit)
-        axes.xaxis.get_major_locator().set_params(integer=True)
-
-    return [Drawing(name=name, title=title, caption=caption, paint=paint)] if curves else []
+            curves |= {system: read_curve(epochs, quality), **({f"{system}, random order": random} if random else {})}
+    return draw_series(name, title, caption, curves, xlabel="epoch", ylabel=unit)
 
 
 def draw_planting(systems: Sequence[Evaluated]) -> list[Drawing]:
@@ -103,18 +91,14 @@ def draw_planting(systems: Sequence[Evaluated]) -> list[Drawing]:
     planted = [(system, quality, bound) for system in systems if (quality := _find_planted(system)) and (bound := _find_result(system))]
     if len(planted) < 2:
         return []
-
-    def paint(axes: Any) -> None:
-        for system, (_, value), bound in planted:
-            plot_intervals(axes, system.name, [100 * value], [bound], line=False)
-        axes.set(xlabel=f"{planted[0][1][0]} of stage 1, points", ylabel=f"{RESULT}, points")
-
     split, trained = systems[0].metrics.split, [system for system, _, _ in planted]
     caption = (
         f"Each system: how well stage 1 orders words on validation against its {RESULT} on {split}. "
         f"{_count_documents('validation', trained)} {systems[0].conditions}."
     )
-    return [Drawing(name="planting-against-result", title=f"Stage 1 against the final {RESULT}", caption=caption, paint=paint)]
+    series = {system.name: [(100 * value, bound)] for system, (_, value), bound in planted}
+    labels = {"xlabel": f"{planted[0][1][0]} of stage 1, points", "ylabel": f"{RESULT}, points"}
+    return draw_series("planting-against-result", f"Stage 1 against the final {RESULT}", caption, series, line=False, **labels)
 
 
 def _find_planted(system: Evaluated) -> tuple[str, float] | None:
@@ -125,28 +109,22 @@ def _find_planted(system: Evaluated) -> tuple[str, float] | None:
 
 def _find_result(system: Evaluated) -> Bound | None:
     bound = system.metrics.metrics.get(RESULT)
-    return bound if bound is not None and bound.value is not None else None
+    return None if bound is None or bound.value is None else in_points(bound)
 
 
 def draw_sizes(systems: Sequence[Evaluated]) -> list[Drawing]:
     """The result against training documents (as Figure 3 of the paper, right), of systems with different numbers of them."""
-    kinds: dict[str, list[tuple[int, Bound]]] = {}
+    kinds: dict[str, list[Point]] = {}
     for system in systems:
         bound, size = _find_result(system), system.documents.get("train")
         if bound is not None and size:
             kinds.setdefault(_name_kind(system), []).append((size, bound))
     if len({size for points in kinds.values() for size, _ in points}) < 2:
         return []
-
-    def paint(axes: Any) -> None:
-        axes.set_xscale("log")
-        for kind, points in kinds.items():
-            sizes, bounds = zip(*sorted(points, key=lambda point: point[0]), strict=True)
-            plot_intervals(axes, kind, sizes, bounds)
-        axes.set(xlabel="training documents", ylabel=f"{RESULT}, points")
-
+    series = {kind: sorted(points, key=lambda point: point[0]) for kind, points in kinds.items()}
     caption = f"Systems of one kind are joined; each has its {RESULT} with its interval. {systems[0].conditions}."
-    return [Drawing(name="training-size", title=f"{RESULT} against training documents", caption=caption, paint=paint)]
+    labels = {"xlabel": "training documents", "ylabel": f"{RESULT}, points"}
+    return draw_series("training-size", f"{RESULT} against training documents", caption, series, xscale="log", **labels)
 
 
 def _name_kind(system: Evaluated) -> str:

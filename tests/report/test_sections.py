@@ -149,20 +149,21 @@ def test_without_rare_labels_there_is_a_sentence(systems, monkeypatch):
 
 def test_reliability_is_the_recorded_one(systems, metrics, painted):
     recorded = metrics()["calibration"]
-    drawing = draw_reliability(systems[:1])
+    [drawing] = draw_reliability(systems[:1])
     filled = [one for one in recorded["bins"] if one["pairs"]]
     line = painted(drawing)[f"finetune (ECE {100 * recorded['ECE']:.2g})"]
     assert line == ([100 * one["probability"] for one in filled], [100 * one["right"] for one in filled])
     assert f"ECE of finetune {100 * recorded['ECE']:.2g} [" in drawing.caption
     bins = [ReliabilityBin(pairs=0, probability=0, right=0), ReliabilityBin(pairs=4, probability=0.5, right=0.25)]
-    both = draw_reliability([change(systems[0], calibration_network=CalibrationRecord(ECE=0.25, bins=bins))])
+    [both] = draw_reliability([change(systems[0], calibration_network=CalibrationRecord(ECE=0.25, bins=bins))])
     assert painted(both)["finetune, network alone (ECE 25)"] == ([50], [25])  # empty bins are not drawn
 
 
 def test_precision_against_recall_comes_from_the_recorded_pairs(systems, painted):
     gold = systems[0].read_labels()["test_count"].sum()
     bins = [ReliabilityBin(pairs=10, probability=0.1, right=0.2), ReliabilityBin(pairs=4, probability=0.9, right=0.75)]
-    recall, precision = painted(draw_precision([change(systems[0], calibration=CalibrationRecord(ECE=0.1, bins=bins))]))["finetune"]
+    [drawing] = draw_precision([change(systems[0], calibration=CalibrationRecord(ECE=0.1, bins=bins))])
+    recall, precision = painted(drawing)["finetune"]
     assert recall == pytest.approx([100 * 3 / gold, 100 * 5 / gold])
     assert precision == pytest.approx([75, 100 * 5 / 14])
 
@@ -207,7 +208,7 @@ def test_curves_are_the_recorded_epochs(trained, painted):
     assert drawings["training-loss"]["finetune"] == ([1], [2.5])
     assert drawings["attention"]["finetune, random order"][1] == [40, 40]
     assert set(drawings["planting"]) == {"finetune", "finetune, random order", "axes"}
-    assert read_curve([{"epoch": 0, "MAP": None}, {"epoch": 1}, {"epoch": 2, "MAP": 0.5}], "MAP") == ([2], [50])
+    assert read_curve([{"epoch": 0, "MAP": None}, {"epoch": 1}, {"epoch": 2, "MAP": 0.5}], "MAP") == [(2, Bound(value=50))]
 
 
 def test_without_a_network_every_curve_is_a_sentence(systems):
