@@ -7,11 +7,9 @@ from collections.abc import Callable, Sequence
 import plant_cli
 from plant_cli.api.corpus import Corpus
 from plant_cli.report.evaluated import Evaluated, find_tests
-from plant_cli.report.headline import make_headline, write_headline, write_parts
-from plant_cli.report.label_sections import write_labels
 from plant_cli.report.marked_documents import FindReasons, write_documents
 from plant_cli.report.page import Contents
-from plant_cli.report.score_section import write_scores
+from plant_cli.report.result_sections import make_headline, write_headline, write_labels, write_parts, write_scores
 from plant_cli.report.training_section import write_cost, write_training
 
 

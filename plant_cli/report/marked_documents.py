@@ -16,8 +16,8 @@ from plant_cli.evaluation.aligned import Predictions, read_predictions
 from plant_cli.evaluation.counters import Floats, Integers
 from plant_cli.evaluation.gold import Gold, read_gold
 from plant_cli.report.evaluated import Evaluated
-from plant_cli.report.label_sections import name_label
 from plant_cli.report.page import MarkedDocument, MarkedLabel, PageSection, Passage
+from plant_cli.report.result_sections import name_label
 from plant_cli.scoring.predictions import PREDICTIONS
 from plant_cli.scoring.sparse_scores import top_k
 

@@ -8,9 +8,21 @@ import pytest
 
 from plant_cli.evaluation.results import Bound, CalibrationRecord, ReliabilityBin
 from plant_cli.report.evaluated import find_tests
-from plant_cli.report.headline import describe_systems, make_headline, show_bound, write_headline, write_parts
-from plant_cli.report.label_sections import draw_frequency, draw_rare, list_extremes, name_label, write_labels
-from plant_cli.report.score_section import draw_precision, draw_reliability, write_scores
+from plant_cli.report.result_sections import (
+    describe_systems,
+    draw_frequency,
+    draw_precision,
+    draw_rare,
+    draw_reliability,
+    list_extremes,
+    make_headline,
+    name_label,
+    show_bound,
+    write_headline,
+    write_labels,
+    write_parts,
+    write_scores,
+)
 from plant_cli.report.training_section import (
     count_operations,
     draw_planting,
@@ -140,7 +152,7 @@ def test_best_and_worst_labels_by_name(systems):
 
 
 def test_without_rare_labels_there_is_a_sentence(systems, monkeypatch):
-    monkeypatch.setattr("plant_cli.report.label_sections.RARE", ("101-500",))
+    monkeypatch.setattr("plant_cli.report.result_sections.RARE", ("101-500",))
     frequency, labels = write_labels(systems)
     assert [drawing.name for drawing in frequency.drawings] == ["label-frequency"]
     assert "No label with at most 50 training documents occurs in the test split" in frequency.missing[0]
