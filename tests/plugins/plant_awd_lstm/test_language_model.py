@@ -146,13 +146,6 @@ def test_all_five_dropouts_are_those_of_a_plain_loop() -> None:
     assert 0 < int((found.dropped == 0).sum()) < found.dropped.numel()
 
 
-def test_sizes_are_those_of_the_published_model_by_default() -> None:
-    with torch.device("meta"):
-        encoder = Encoder(10, Sizes(embedding=400, hidden=1152, layers=3), AwdLstmOptions())
-    assert [tuple(layer.get_parameter("weight_hh").shape) for layer in encoder.layers] == [(4608, 1152), (4608, 1152), (1600, 400)]
-    assert [tuple(layer.get_parameter("weight_ih").shape) for layer in encoder.layers] == [(4608, 400), (4608, 1152), (1600, 1152)]
-
-
 def test_windows_with_carried_state_are_one_reading() -> None:
     torch.manual_seed(0)
     encoder = Encoder(20, Sizes(embedding=4, hidden=6, layers=3), QUIET).double().eval()

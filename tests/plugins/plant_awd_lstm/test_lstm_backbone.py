@@ -64,15 +64,6 @@ def test_the_backward_model_reads_the_reversed_document(backbone: Callable[..., 
         torch.testing.assert_close(found[row, :length], expected[row, :length].flip(0))
 
 
-def test_texts_shorter_than_a_window_and_empty_ones(backbone: Callable[..., AwdLstmBackbone]) -> None:
-    made = backbone()
-    hidden, mask = made.encode(made.tokenize(["", "fever"]))
-    assert (tuple(hidden.shape), mask.tolist()) == ((2, 1, 6), [[False], [True]])
-    hidden, mask = made.encode(made.tokenize([""]))
-    assert not bool(mask.any())
-    assert bool(hidden.isfinite().all())
-
-
 def test_gradients_end_where_a_window_begins(backbone: Callable[..., AwdLstmBackbone]) -> None:
     made = backbone(window=4)
     batch = made.tokenize([LONG])
@@ -80,12 +71,6 @@ def test_gradients_end_where_a_window_begins(backbone: Callable[..., AwdLstmBack
     hidden[0, -1].sum().backward()
     reached = {int(row) for row in made.network.embedding.weight.grad.abs().sum(1).nonzero()}
     assert reached == set(batch.ids[0][11:].tolist())  # what the last window reads
-
-
-def test_what_lies_beyond_a_limit_is_counted(backbone: Callable[..., AwdLstmBackbone]) -> None:
-    batch = backbone(max_tokens=4).tokenize([LONG, "fever"])
-    assert [len(ids) for ids in batch.ids] == [4, 1]
-    assert list(batch.dropped) == [9, 0]
 
 
 @pytest.mark.parametrize(("direction", "window"), [("forward", 2), ("backward", 3)])
@@ -139,13 +124,10 @@ def test_without_a_language_model_it_says_what_to_run() -> None:
     assert "plant pretrain-lm" in caught.value.todo
 
 
-def test_the_stage_makes_what_the_backbone_starts_from() -> None:
+def test_the_stage_makes_what_the_backbone_starts_from_in_the_sizes_of_the_paper() -> None:
     (backbone,), (stage,) = plant_register_backbones(), plant_register_stages()
     assert backbone.start is not None
     assert backbone.start.stage == stage.name
     assert backbone.start.option in backbone.options.model_fields
-
-
-def test_sizes_are_those_of_the_paper_by_default() -> None:
     options = PretrainLmOptions()
     assert (options.embedding, options.hidden, options.layers, options.window) == (400, 1152, 3, 72)

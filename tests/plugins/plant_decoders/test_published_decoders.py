@@ -252,22 +252,11 @@ def test_sharpness_scales_the_scores_and_keeps_the_order(build: Build, reading: 
     torch.testing.assert_close(decoder.rank(reading, torch.arange(5)), torch.log_softmax(before * 0.25, dim=-1), rtol=0, atol=1e-10)
 
 
-@PLANTED
-def test_stage_1_trains_only_the_attention_role(build: Build, reading: Reading, name: str) -> None:
-    decoder = build(name, SHAPE)
-    decoder.rank(reading, torch.arange(5))[:, :, 0].sum().backward()
-    touched = {id(p) for p in decoder.parameters() if p.grad is not None}
-    assert touched == {id(p) for p in decoder.parameter_roles()["attention"]}
-
-
-def test_rows_of_tables_and_of_vectors() -> None:
+def test_rows_of_tables_and_labels_that_are_filled_up() -> None:
     table, labels = torch.arange(6.0).view(3, 2), torch.tensor([2, 0])
     assert take_rows(table, None, sparse=True) is table
     assert take_rows(table, labels, sparse=False).tolist() == [[4, 5], [0, 1]]
     assert take_rows(table[:, 0], labels, sparse=True).tolist() == [4, 0]
-
-
-def test_filling_up_repeats_the_last_label() -> None:
     assert fill_up(torch.tensor([3, 1])).tolist() == [3, *[1] * 63]
     assert len(fill_up(torch.arange(64))) == 64
 

