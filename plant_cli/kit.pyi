@@ -1,5 +1,6 @@
 # What `plant_cli.kit` offers, by the module it comes from; `kit.py` reads this file.
 from plant_cli.data.blocks import cut_by_size as cut_by_size
+from plant_cli.data.blocks import top_k as top_k
 from plant_cli.data.documents import (
     find_used_labels as find_used_labels,
 )
@@ -351,7 +352,4 @@ from plant_cli.scoring.sparse_scores import (
 )
 from plant_cli.scoring.sparse_scores import (
     score_blocks as score_blocks,
-)
-from plant_cli.scoring.sparse_scores import (
-    top_k as top_k,
 )

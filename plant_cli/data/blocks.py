@@ -51,3 +51,36 @@ def work_ahead(work: Callable[[Item], Made], inputs: Iterable[Item], jobs: int) 
             yield under_way.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+STRIDE = 8  # of the sample by which values that are surely too small are recognised
+
+
+def mark_largest(values: npt.NDArray[Any], k: int, order: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.bool_]:
+    """True for the k largest of more than k values [n]; among equal values those that come first by `order` [n], distinct numbers.
+
+    A sample finds values that are surely too small, so that few are left to partition.
+    """
+    falling = -values  # in this order many equal values at the low end, as of labels that no list has, cost nothing
+    sample = falling[::STRIDE]
+    rank = k // STRIDE + k // (4 * STRIDE) + 1  # a quarter more than the share of the sample that is expected above
+    candidates = falling[falling <= np.partition(sample, rank - 1)[rank - 1]] if rank < len(sample) else falling
+    least = -np.partition(candidates if len(candidates) >= k else falling, k - 1)[k - 1]
+    marked: npt.NDArray[np.bool_] = values > least
+    equal = np.flatnonzero(values == least)
+    marked[equal[np.argsort(order[equal], kind="stable")[: k - np.count_nonzero(marked)]]] = True
+    return marked
+
+
+def top_k(values: npt.NDArray[Any], k: int, labels: npt.NDArray[Any] | None = None) -> npt.NDArray[np.int64]:
+    """Positions of the k largest values, by rising label; a smaller label wins every tie.
+
+    Args:
+        values: to choose from [n].
+        k: how many to choose.
+        labels: whose they are [n], distinct (default: their positions).
+    """
+    order = np.arange(len(values)) if labels is None else labels
+    chosen = np.flatnonzero(mark_largest(values, k, order)) if len(values) > k else np.arange(len(values))
+    positions: npt.NDArray[np.int64] = chosen[np.argsort(order[chosen])]
+    return positions

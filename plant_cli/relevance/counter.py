@@ -57,16 +57,7 @@ class CorpusCounter:
         return MemoryCounts(terms, gold, with_occurrences=self.occurrences)
 
     def merge(self, patterns: Sequence[str]) -> Cooccurrence:
-        """Counts of all training documents, added up from folders that `plant mig --shard` wrote.
-
-        Args:
-            patterns: folders, or patterns such as `shards/*/mig`.
-
-        Raises:
-            UsageError: there is no such folder, or a share is missing or comes twice.
-            ArtefactError: a share is damaged or of another corpus.
-            DataError: no word is left.
-        """
+        """Counts of all training documents, added up from folders that `plant mig --shard` wrote."""
         folders = _find_shards(patterns)
         if not folders:
             raise UsageError(
@@ -88,11 +79,7 @@ class CorpusCounter:
         return self._require_words(merged)
 
     def write_shard(self, folder: Path, shard: Shard) -> dict[str, str | int]:
-        """Count a share of the training documents and write the counts to a folder, for `merge`.
-
-        Returns:
-            The share, and how many documents, words and counts it has.
-        """
+        """Count a share of the training documents and write the counts to a folder, for `merge`."""
         words = open_words(self.session, self.corpus, "train", shard=shard, check=self.check)
         counting = self._count([words.documents], 1, shard.rows)
         with self.session.reporter.progress(f"counting shard {shard}", len(self.corpus.labels), "labels") as task:

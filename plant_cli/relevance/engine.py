@@ -15,7 +15,7 @@ from plant_cli.api.errors import ComponentError
 from plant_cli.api.options import Options
 from plant_cli.api.signals import Counts
 from plant_cli.api.specs import SignalSpec
-from plant_cli.data.blocks import cut_blocks, work_ahead
+from plant_cli.data.blocks import cut_blocks, mark_largest, work_ahead
 from plant_cli.relevance.cooccurrence import Cooccurrence, CountedPairs, Ints
 
 
@@ -69,7 +69,6 @@ def bind_signal(spec: SignalSpec, options: Options) -> Signal:
     return Signal(score=score, signed=spec.signed, needs_pairs=spec.needs_pairs, quasi_convex=spec.quasi_convex)
 
 
-STRIDE = 8  # of the sample by which values that are surely too small are recognised
 WORD_BITS = 31  # a word's index is an int32
 
 
@@ -78,20 +77,12 @@ def best_of_rows(
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
     """The k largest values above a floor in each row of ragged lists, best first; equal values in the order of their word.
 
-    Args:
-        offsets: row i is `offsets[i]:offsets[i + 1]` [rows + 1].
-        values: of all rows, no NaN.
-        words: word indices, distinct in each row; the vocabulary is ordered so that the smaller index wins a tie.
-        k: how many of a row, at most.
-        floor: what is not above it is left out.
-
-    Returns:
-        Positions in `values`, row after row, and the offsets of the rows in them.
+    Row i is `offsets[i]:offsets[i + 1]`. Returns positions in `values`, row after row, and the offsets of the rows in them.
     """
     kept = values > floor
     for row in np.flatnonzero(np.diff(offsets) > k):
         piece = slice(offsets[row], offsets[row + 1])
-        kept[piece] &= _mark_largest(values[piece], words[piece], k)
+        kept[piece] &= mark_largest(values[piece], k, words[piece])
     positions = np.flatnonzero(kept)
     ends = np.searchsorted(positions, offsets)
     row_of = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
@@ -107,15 +98,8 @@ def contenders(
     """Positions of the pairs that can be among the k best of their row if values fall, then rise, with the documents of the word.
 
     Of the words that meet a label in one document, most of all pairs, these are the k rarest and, if asked for, the k commonest;
-    a word between them is worth less than the k on one of its sides.
-
-    Args:
-        offsets: row i is `offsets[i]:offsets[i + 1]` [rows + 1].
-        words: word indices of all rows.
-        both: documents with label and word.
-        first_as_frequent: the first word of as many documents as each word [V]: it wins a tie.
-        k: how many of a row are kept, at most.
-        common: whether the rising side counts, too.
+    a word between them is worth less than the k on one of its sides. `first_as_frequent` is, of each word [V], the first word
+    of as many documents, which wins a tie.
     """
     singles = np.flatnonzero(both == 1)
     ends = np.searchsorted(singles, offsets)
@@ -130,27 +114,6 @@ def contenders(
     return np.flatnonzero((both > 1) | (words >= np.repeat(rare, lengths)) | (words <= np.repeat(frequent, lengths)))
 
 
-def _mark_largest(values: npt.NDArray[np.float64], words: Ints, k: int) -> npt.NDArray[np.bool_]:
-    """True for exactly k values: by partition, for all need not be sorted."""
-    cut = _find_largest(values, k)
-    marked: npt.NDArray[np.bool_] = values >= cut
-    surplus = np.count_nonzero(marked) - k
-    if surplus:
-        equal = np.flatnonzero(values == cut)
-        marked[equal[np.argsort(-words[equal])[:surplus]]] = False
-    return marked
-
-
-def _find_largest(values: npt.NDArray[np.float64], k: int) -> float:
-    """The k-th largest value. A sample finds values that are surely too small, so that few are left to partition."""
-    sample = values[::STRIDE]
-    rank = k // STRIDE + k // (4 * STRIDE) + 1  # a quarter more than the share of the sample that is expected above
-    if rank < len(sample):
-        above = values[values >= np.partition(sample, len(sample) - rank)[len(sample) - rank]]
-        values = above if len(above) >= k else values
-    return float(np.partition(values, len(values) - k)[len(values) - k])
-
-
 def commonest_absent(met: npt.NDArray[np.int32], k: int, n_words: int) -> npt.NDArray[np.int32]:
     """The k commonest words that are not met, by falling frequency."""
     absent = np.ones(min(k + len(met), n_words), dtype=bool)  # of so many words k are not met, if there are k
@@ -159,24 +122,14 @@ def commonest_absent(met: npt.NDArray[np.int32], k: int, n_words: int) -> npt.ND
 
 
 class AbsentWords:
-    """The words that never meet a label: those of one document frequency share one value.
-
-    Args:
-        docs_with_word: documents that hold each word [V], falling.
-    """
+    """The words that never meet a label, by falling document frequency [V]: those of one frequency share one value."""
 
     def __init__(self, docs_with_word: npt.NDArray[np.int64]) -> None:
         falling, self._frequency_of, self._sizes = np.unique(-docs_with_word, return_inverse=True, return_counts=True)
         self.frequencies = -falling
 
     def find(self, values: npt.NDArray[np.float64], met: npt.NDArray[np.int32], k: int) -> npt.NDArray[np.int32]:
-        """The k best words that never meet the label, of those above 0, best first; equal values in the order of their word.
-
-        Args:
-            values: the value of a word that never meets the label, by frequency [F].
-            met: words that do meet it.
-            k: how many are wanted, at most.
-        """
+        """The k best words that never meet the label, by a value for each frequency [F], above 0; ties in the order of words."""
         wanted = values > 0
         if self._sizes[wanted].sum() > k + len(met):  # of k + len(met) words at least k do not meet the label
             best_first = np.argsort(-values, kind="stable")
@@ -221,11 +174,7 @@ def count_absent(signal: Signal, selection: Selection, n_words: int) -> int:
 
 
 def cut_labels(pair_bounds: Ints, block_pairs: int, selection: Selection) -> list[int]:
-    """Where blocks of labels begin and end.
-
-    Args:
-        pair_bounds: at most how many pairs each label has [L], those of words that never meet it included.
-    """
+    """Where blocks of labels begin and end, by the most pairs that each label can have [L]."""
     return cut_blocks(pair_bounds, block_pairs, selection.memory // (selection.jobs * BYTES_PER_PAIR))
 
 

@@ -75,15 +75,7 @@ def add_title_words(
 ) -> tuple[KeptWords, Floats]:
     """Add weight × idf (scaled so that the title's rarest word gets 1) to the relevance of title words, and clip to 1.
 
-    Title words outside a label's list are put behind it, with value NaN and documents −1.
-
-    Args:
-        kept: the kept words.
-        relevance: their relevance [K] in [0, 1].
-        titles: vocabulary indices of the distinct title words of each label [L]; empty where there is no title.
-        weight: 0 to 1.
-        n_docs: training documents N.
-        docs_with_word: documents that hold each word [V].
+    Title words outside a label's list are put behind it, with value NaN and documents −1. Titles are lists of distinct words by label.
     """
     idf = np.log((n_docs + 1) / docs_with_word)  # + 1: a word of every document keeps a little weight
     lists = []

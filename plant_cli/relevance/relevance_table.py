@@ -88,11 +88,7 @@ class LabelEdits:
 
 
 def read_edits(folder: Path) -> dict[str, LabelEdits]:
-    """The edits in a folder by label; none where there is no file.
-
-    Raises:
-        ArtefactError: the file is not what `plant mig edit` writes.
-    """
+    """The edits in a folder by label; none where there is no file."""
     path = folder / FILE
     if not path.exists():
         return {}
@@ -167,14 +163,7 @@ Weighed = tuple[KeptWords, npt.NDArray[np.float64]]  # the words kept of consecu
 
 
 def write_relevance(folder: Path, blocks: Iterable[Weighed], margins: Margins, labels: LabelIndex) -> npt.NDArray[np.int64]:
-    """Write the three files, each atomically, `mig.parquet` block by block.
-
-    Args:
-        blocks: the kept words of consecutive labels and their relevance in [0, 1], all labels in order.
-
-    Returns:
-        How many words each label keeps [L].
-    """
+    """Write the three files from blocks of consecutive labels, each atomically; returns how many words each label keeps [L]."""
     metadata = {**stamp(labels=labels.hash), DOCUMENTS: str(margins.n_docs)}
     ids = pl.Series("label", labels.ids, dtype=pl.String)
     words = pl.Series("word", margins.words, dtype=pl.String)
@@ -215,11 +204,7 @@ def _frame(kept: KeptWords, relevance: npt.NDArray[np.float64], margins: Margins
 
 
 def load_relevance(folder: Path, label_hash: str) -> RelevanceTable:
-    """The relevance of a run with the edits of `edits.yaml` applied.
-
-    Raises:
-        ArtefactError: a file is missing, damaged, of another format or made for other labels.
-    """
+    """The relevance of a run with the edits of `edits.yaml` applied."""
     _refuse_other_labels(folder / MIG, label_hash)
     require_recorded(folder, MIG, WORDS, LABELS)
     words = tuple(_read(folder / WORDS)["word"].to_list())

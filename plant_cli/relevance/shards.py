@@ -59,12 +59,7 @@ def write_shard(
     jobs: int,
     advance: Callable[[int], None] = lambda labels: None,
 ) -> int:
-    """Write the counts of one share, block after block of labels; returns how many pairs there are.
-
-    Args:
-        counting: its counts, of every word.
-        advance: called with the number of labels each time a block is counted.
-    """
+    """Write the counts of one share, block after block of labels; returns how many pairs there are."""
     margins = counting.margins
     occurrences = margins.words_with_label is not None
     pairs = [np.empty(0, dtype=np.int64)]
@@ -95,11 +90,7 @@ def write_shard(
 
 
 def read_record(folder: Path) -> ShardRecord:
-    """What shard.json says, once the other files are what it was written for.
-
-    Raises:
-        ArtefactError: a file is missing, damaged, or of another version of plant.
-    """
+    """What shard.json says, once the other files are what it was written for."""
     path = folder / RECORD
     content = read_json(path, "the record of a shard")
     try:
@@ -150,17 +141,7 @@ def open_shards(
     min_df: int,
     keep: Set[str] = frozenset(),
 ) -> MergedCounts:
-    """The sum of all shares of one corpus.
-
-    Args:
-        with_occurrences: whether they must hold how often words occur.
-        min_df: words in fewer documents of all shares together than this are left out.
-        keep: words that are kept however rare they are.
-
-    Raises:
-        UsageError: a share is missing or comes twice.
-        ArtefactError: a share is damaged, of another corpus, or counted with other options.
-    """
+    """The sum of all shares of one corpus; a missing, damaged or other share is refused."""
     records = {folder: read_record(folder) for folder in folders}
     for folder, record in records.items():
         if record.data_hash != data_hash:
@@ -263,11 +244,7 @@ def _read_words(folder: Path) -> pl.DataFrame:
 
 
 def _require_counts(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame itself, if there is a count in every place.
-
-    Raises:
-        ValueError: one is missing or negative.
-    """
+    """The frame itself, if there is a count in every place."""
     if not all(frame.select((pl.all() >= 0).fill_null(False).all()).row(0)):
         raise ValueError("a count is missing or negative")
     return frame

@@ -110,12 +110,7 @@ def _spool(documents: Documents, min_df: int, keep: Set[str], folder: Path | Non
 
 
 class SpooledCounts:
-    """Counts of documents whose words are in files; each block of labels reads the words of its documents.
-
-    Args:
-        gold: csr [N, L] of 0/1, their labels.
-        memory: bytes for the words that all threads together read at a time.
-    """
+    """Counts of documents whose words are in files; each block of labels reads the words of its documents."""
 
     block_pairs = 1 << 20  # larger than of counts in memory: every block begins with reading
 

@@ -33,16 +33,7 @@ def average_splits(
     mean: Mean,
     k: int,
 ) -> dict[SplitName, TopLabels]:
-    """The k best labels of each document under the mean of the members' scores, by split.
-
-    Args:
-        members: each loads one model; at least one.
-        splits: to be scored.
-        labels: the label index.
-        folders: where the mean scores of each split are left (`plant_cli.scoring.predictions`); made if they are not there.
-        mean: of probabilities, or of logits.
-        k: labels kept of each document.
-    """
+    """The k best labels of each document under the mean of the members' scores, by split."""
     with ExitStack() as stack:
         kept: dict[SplitName, ScoreWriter] = {}
         for name, split in splits.items():
@@ -54,11 +45,7 @@ def average_splits(
 
 
 def average_members(members: Sequence[Callable[[], Score]], kept: Mapping[SplitName, ScoreWriter], mean: Mean) -> dict[SplitName, Cut]:
-    """Leave the mean scores of the members in files, as logits; each member is loaded once, after the one before it is gone.
-
-    Returns:
-        Of each split, the most that a member did not read.
-    """
+    """Leave the mean scores of the members in files, as logits; each member is loaded once, after the one before it is gone."""
     cuts = {name: Cut() for name in kept}
     for count, load in enumerate(members):
         score = load()

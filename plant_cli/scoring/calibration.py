@@ -63,14 +63,7 @@ class IsotonicMap:
 
 
 def fit_maps(logits: Floats, right: Booleans, counts: Ints, ranges: Sequence[int] = RANGES) -> tuple[IsotonicMap, ...]:
-    """A map for each range of training frequency with enough right pairs; a range with fewer joins the next more frequent one.
-
-    Args:
-        logits: of pairs [P].
-        right: whether the document has the label [P].
-        counts: training documents of each pair's label [P].
-        ranges: least training documents of each range, rising, the first 1.
-    """
+    """A map for each range of training frequency with enough right pairs [P]; a range with fewer joins the next more frequent one."""
     starts = [ranges[0]]
     for start in ranges[1:]:
         if right[(counts >= starts[-1]) & (counts < start)].sum() >= ENOUGH and right[counts >= start].sum() >= ENOUGH:
@@ -110,12 +103,7 @@ class Calibration:
         return apply_maps(self.maps, self.linear.apply(np.clip(values, -LIMIT, LIMIT), counts), counts)
 
     def apply_sparse(self, scores: SparseScores, train_counts: Ints) -> SparseScores:
-        """Sparse logits of the only source, calibrated.
-
-        Args:
-            scores: of B documents; labels of one group differ by no training frequency that makes a difference.
-            train_counts: training documents of each label [L].
-        """
+        """Sparse logits of the only source, calibrated; labels of one group must be of one training frequency."""
         groups = np.zeros(scores.matrix.shape[1], dtype=np.int64) if scores.groups is None else scores.groups
         counts = np.zeros(scores.floors.shape[1], dtype=np.int64)
         counts[groups] = train_counts
@@ -131,16 +119,7 @@ class Calibration:
 def fit_linear(
     values: Floats, right: Booleans, counts: Ints, documents: int, *, prior: Sequence[float], knots: Sequence[float] = KNOTS
 ) -> FrequencyLinear:
-    """Weights of sources and offsets by penalised logistic regression; where nothing speaks against the prior they keep it.
-
-    Args:
-        values: logits of pairs by each source [P, S].
-        right: whether the document has the label [P].
-        counts: training documents of each pair's label [P].
-        documents: how many documents the pairs are of.
-        prior: the weight of each source that is kept where nothing speaks against it [S].
-        knots: training documents at which weights are learned, rising, ≥ 1.
-    """
+    """Weights of sources by penalised logistic regression on the logits of pairs [P, S]; without evidence they keep the prior."""
     linear = FrequencyLinear.constant(prior, 0.0, knots)
     if right.any():
         cut = np.clip(values, -LIMIT, LIMIT)

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.api.errors import ArtefactError
+from plant_cli.api.errors import ArtefactError, damaged_file
 from plant_cli.data.files import read_json, write_json
 from plant_cli.data.records import FORMAT, require_recorded, require_same, stamp
 
@@ -24,6 +24,7 @@ Integers = npt.NDArray[np.int64]
 THRESHOLDS = "thresholds.json"
 VALIDATION = "validation"
 ASSIGN, REVIEW, REJECT = "assign", "review", "reject"
+FOR_EACH = "one number, or a list with a number or null for each label"
 AGAIN = "train again: plant finetune --force"
 
 
@@ -71,16 +72,7 @@ def write_thresholds(
     *,
     split: str = VALIDATION,
 ) -> None:
-    """Write the thresholds into the folder of a trained network.
-
-    Args:
-        folder: of the stage.
-        value: one number, or one per label of train [L]; infinite: the label is never assigned (null in the file).
-        objective: what they maximise, or reach.
-        label_hash: hash of the ordered label ids.
-        review: the score from which a label is reviewed, one per label of train [L]; None: nothing is.
-        split: what they were tuned on.
-    """
+    """Write the thresholds into the folder of a trained network."""
     lists = {"value": value if isinstance(value, float | int) else _plain(value), **({} if review is None else {"review": _plain(review)})}
     write_json(folder / THRESHOLDS, {**lists, "objective": objective, "split": split, **stamp(labels=label_hash)})
 
@@ -89,56 +81,32 @@ def _plain(values: Sequence[float]) -> list[float | None]:
     return [float(value) if np.isfinite(value) else None for value in values]
 
 
-def _numbers(values: Sequence[float | None]) -> Floats:
-    return np.array([np.inf if value is None else value for value in values], dtype=np.float64)
-
-
 def _are_numbers(values: object) -> bool:
     """Whether this is a list of numbers and nulls."""
     return isinstance(values, list) and all(value is None or type(value) in (int, float) for value in values)
 
 
 def read_thresholds(folder: Path, label_hash: str, labels: int, name: str = THRESHOLDS) -> Thresholds:
-    """The thresholds in the folder of a trained network, or those that `plant thresholds` chose.
-
-    Args:
-        folder: of the stage.
-        label_hash: hash of the ordered label ids.
-        labels: how many there are, L.
-        name: of the file.
-
-    Raises:
-        ArtefactError: the file is missing or damaged, or holds a threshold per label in another label order than `label_hash`.
-    """
+    """The thresholds in the folder of a trained network, or those that `plant thresholds` chose."""
     require_recorded(folder, name)
     path = folder / name
     content = read_json(path, "the decision threshold")
     if not (isinstance(content, dict) and {"value", "objective", "label_hash"} <= content.keys()):
-        raise ArtefactError(
-            "the decision threshold is damaged: it lacks a key",
-            where=str(path),
-            expected="value, objective and label_hash, as `plant finetune` wrote them",
-            todo=f"restore the file, or {AGAIN}",
-        )
+        raise _damaged(path, "it lacks a key", "value, objective and label_hash, as `plant finetune` wrote them")
     value, split = content["value"], str(content.get("split", VALIDATION))  # the first thresholds did not name it
     if isinstance(value, float | int) and not isinstance(value, bool):  # one number says the same in any label order
         return Thresholds(value=float(value), objective=content["objective"], split=split)
     review = content.get("review")
     lists = [value] if review is None else [value, review]
     if not all(map(_are_numbers, lists)):
-        raise _not_for_each(path, "what it holds are no numbers")
+        raise _damaged(path, "what it holds are no numbers", FOR_EACH)
     marks = {"format": str(FORMAT), **content}  # the first thresholds were written without a format
     require_same(marks, path=path, what="the list of thresholds", todo=AGAIN, labels=label_hash)
     if any(len(values) != labels for values in lists):
-        raise _not_for_each(path, f"it holds {' and '.join(str(len(values)) for values in lists)} numbers for {labels:,} labels")
-    reviewed = None if review is None else _numbers(review)
-    return Thresholds(value=_numbers(value), objective=content["objective"], review=reviewed, split=split)
+        raise _damaged(path, f"it holds {' and '.join(str(len(one)) for one in lists)} numbers for {labels:,} labels", FOR_EACH)
+    value, *reviewed = (np.array([np.inf if number is None else number for number in one], dtype=np.float64) for one in lists)
+    return Thresholds(value=value, objective=content["objective"], review=reviewed[0] if reviewed else None, split=split)
 
 
-def _not_for_each(path: Path, why: str) -> ArtefactError:
-    return ArtefactError(
-        f"the decision threshold is damaged: {why}",
-        where=str(path),
-        expected="one number, or a list with a number or null for each label",
-        todo=f"restore the file, or {AGAIN}",
-    )
+def _damaged(path: Path, why: str, expected: str) -> ArtefactError:
+    return damaged_file("the decision threshold", why, path, expected=expected, todo=f"restore the file, or {AGAIN}")

@@ -29,17 +29,7 @@ class TextEvidence:
 def find_evidence(
     source: ModelSource, texts: Sequence[str], labels: Sequence[Sequence[int]], reporter: Reporter
 ) -> list[list[TextEvidence]]:
-    """The evidence for some labels of each text.
-
-    Args:
-        source: where the model is.
-        texts: one a document [B].
-        labels: rows of the label index, some for each text.
-        reporter: where progress goes.
-
-    Raises:
-        ArtefactError: the model is missing, damaged, or of another order of labels.
-    """
+    """The evidence for some labels of each text."""
     model = load_model(source, fold=False)
     split = [model.split([text]) for text in texts]
     reasons = [_explain(model, words, chosen) for words, chosen in zip(split, labels, strict=True)]
@@ -76,13 +66,7 @@ def _join(attention: Floats, named: Floats) -> Floats:
 
 
 def add_to_words(tokens: Spans, weights: Floats, words: Spans) -> Floats:
-    """The weights of tokens [T], added up over each word that they spell [n].
-
-    Args:
-        tokens: their spans, in order [T, 2].
-        weights: one a token.
-        words: spans of words, in order, apart [n, 2].
-    """
+    """The weights of tokens [T], added up over each word that they spell [n]."""
     summed = np.zeros(len(words))
     if len(words):
         at = np.minimum(np.searchsorted(words[:, 1], tokens[:, 0], side="right"), len(words) - 1)

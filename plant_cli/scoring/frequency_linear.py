@@ -110,12 +110,7 @@ def spline_basis(counts: Ints, knots: Sequence[float] | Floats) -> Floats:
 
 
 def group_frequencies(train_counts: Ints, last: float) -> tuple[Ints, Ints]:
-    """The different training frequencies [G] up to the last that makes a difference, and the group of each label among them [L].
-
-    Args:
-        train_counts: training documents of each label [L].
-        last: from here on all frequencies count as one.
-    """
+    """The different training frequencies [G], all from `last` on as one, and the group of each label among them [L]."""
     counts, groups = np.unique(np.minimum(train_counts, int(np.ceil(last))), return_inverse=True)
     return counts, groups
 

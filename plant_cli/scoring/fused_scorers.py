@@ -51,17 +51,7 @@ def ask(name: str, what: str, call: Callable[[], Answer]) -> Answer:
 def check_scores(
     name: str, score: Callable[[], Sequence[csr_array]], shape: tuple[int, int], views: int | None = None
 ) -> list[SparseScores]:
-    """The scores that a scorer gives, if they are what was promised.
-
-    Args:
-        name: of the scorer.
-        score: asks it.
-        shape: documents and labels.
-        views: that it must take; None: any number from 1 on.
-
-    Raises:
-        ScorerError: it fails, or gives something else.
-    """
+    """The scores that a scorer gives, if they are what was promised."""
     scored = ask(name, "fails", lambda: [SparseScores.of(view) for view in score()])
     if not scored or (views is not None and len(scored) != views):
         raise ScorerError(name, f"takes {len(scored)} views of documents, not {views or 'one or more'}")
@@ -107,13 +97,7 @@ class FusedScorers:
     train_counts: Ints  # training documents of each label [L]
 
     def score(self, documents: Documents, reporter: Reporter, name: str) -> ScoredDocuments:
-        """Score documents; `ScorerError` if a scorer fails.
-
-        Args:
-            documents: as words [B].
-            reporter: where progress goes.
-            name: of the documents, for progress.
-        """
+        """Score documents; `ScorerError` if a scorer fails."""
         scores: list[SparseScores] = []
         with reporter.progress(f"scorers: {name}", len(self.scorers), "scorers") as task:
             for scorer in self.scorers:
@@ -190,12 +174,6 @@ def explain_labels(scored: ScoredDocuments, weights: Logits, labels: Ints, netwo
 
     The number is what the part adds to the log-odds of the whole model, over a label of average scores among the pairs that scorers list.
     It is of the weighted sum, before the calibration's isotonic maps, where there are any.
-
-    Args:
-        scored: the documents [B].
-        weights: of the scorers' logit in the whole model, for each label [L].
-        labels: rows of the label index [B, k].
-        network: what the network adds to these labels [B, k]; None: it is not named.
     """
     scorers, pairs, documents = scored.scorers, scored.pairs, scored.documents
     explained = []

@@ -73,11 +73,7 @@ class ScoredPairs:
 
 
 def gather_pairs(scores: Sequence[SparseScores]) -> ScoredPairs:
-    """The pairs that any of several scorers lists, with the standardised scores of all.
-
-    Args:
-        scores: of the same documents and labels, one for each view of a scorer [S].
-    """
+    """The pairs that any of several views of scorers lists, with the standardised scores of all views."""
     shape = scores[0].matrix.shape
     keys = np.unique(np.concatenate([list_pairs(part.matrix) for part in scores]))
     rows, labels = keys // shape[1], keys % shape[1]
@@ -88,14 +84,9 @@ def gather_pairs(scores: Sequence[SparseScores]) -> ScoredPairs:
 
 
 def standardise(values: Floats, floors: Floats, rows: Ints) -> tuple[Floats, Floats]:
-    """Values and floors less the mean of a document's values and its floor, divided by their standard deviation; 0 where they do not vary.
+    """Values of pairs [P, S] and floors [B, S], less the mean of a document, over the standard deviation; 0 where they do not vary.
 
     The floor counts as one more value: a document of a single pair then still shows how far it stands out.
-
-    Args:
-        values: of pairs [P, S].
-        floors: of documents [B, S].
-        rows: document of each pair [P].
     """
 
     def add_up(values: Floats) -> Floats:
@@ -164,14 +155,7 @@ def learned_nothing(fusion: FrequencyLinear) -> bool:
 
 
 def fuse(fusion: FrequencyLinear, pairs: ScoredPairs, train_counts: Ints, last: float = 0.0) -> SparseScores:
-    """Logits of documents by several scorers together, for all labels.
-
-    Args:
-        fusion: as learned.
-        pairs: of B documents, by the same scorers in the same order.
-        train_counts: training documents of each label [L].
-        last: training frequency from which all are one, where that is beyond the fusion's own.
-    """
+    """Logits of documents by several scorers together, for all labels; those of `last` training documents and more are one group."""
     counts, groups = group_frequencies(train_counts, max(last, fusion.last))
     logits = fusion.apply(pairs.values, counts, groups[pairs.labels]).astype(np.float32)
     ends = np.searchsorted(pairs.rows, np.arange(pairs.shape[0] + 1))

@@ -118,12 +118,7 @@ def number_grams(words: Iterable[str]) -> Mapping[str, int]:
 
 
 def count_grams(words: Sequence[str], numbers: Mapping[str, int]) -> csr_array:
-    """How often each n-gram is in each word, csr [W, G] float32.
-
-    Args:
-        words: distinct words [W].
-        numbers: column of each n-gram that counts, 0 ≤ column < G; others are left out.
-    """
+    """How often each n-gram is in each of distinct words, csr [W, G] float32; n-grams without a column are left out."""
     grams, counts = cut_words(tuple(words))
     columns = np.fromiter((numbers.get(gram, -1) for gram in grams), dtype=np.int32, count=len(grams))
     return choose_columns(counts, columns, len(numbers))
@@ -247,13 +242,7 @@ def measure_relevance(counts: csr_array, gold: csr_array, measure: Measure, kept
 
 
 def cut_labels(counts: csr_array, gold: csr_array, pairs: int | None = None) -> list[slice]:
-    """Consecutive slices of labels that meet no more than so many words together, or one label each.
-
-    Args:
-        counts: how often each word is in each training document, csr [N, V].
-        gold: their labels, csr [N, L] of ones.
-        pairs: of word and label (default: `PAIRS`); words are counted once for each document that has them.
-    """
+    """Consecutive slices of labels that meet no more than so many words together (default: `PAIRS`), or one label each."""
     met = np.minimum(counts.shape[1], gold.T @ np.diff(counts.indptr)).astype(np.int64)
     slices, first, held = [], 0, 0
     for label, number in enumerate(met.tolist()):
@@ -411,14 +400,7 @@ def score_passages(
 
 
 def fold_highest(values: csr_array, row_of: AnyInts, column_of: AnyInts, shape: tuple[int, int]) -> csr_array:
-    """The highest of the values, ≥ 0, that fall together in each row and column, csr.
-
-    Args:
-        values: csr [S, M].
-        row_of: row of the result for each row [S].
-        column_of: column of the result for each column [M].
-        shape: of the result.
-    """
+    """The highest of the values, ≥ 0, csr [S, M], that fall together in each row and column of the result, csr."""
     rows = np.repeat(row_of, np.diff(values.indptr))
     highest = np.zeros(shape, dtype=values.dtype)
     np.maximum.at(highest, (rows, column_of[values.indices]), values.data)

@@ -51,15 +51,7 @@ class TrainedModel:
         return self.split(texts) if scoring.words is None else scoring.words()
 
     def score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
-        """The k best labels of each text.
-
-        Args:
-            texts: one a document.
-            scoring: how.
-
-        Raises:
-            Interrupted: the user stopped the command.
-        """
+        """The k best labels of each text."""
         assert self.combination is not None  # there is nothing else to score with
         assert self.scorers is not None
         scored = self.scorers.score(self._words(texts, scoring), scoring.reporter, scoring.name)
@@ -87,15 +79,7 @@ def has_network(folder: Path) -> bool:
 
 
 def load_model(source: ModelSource, *, fold: bool = True) -> TrainedModel:
-    """A trained model.
-
-    Args:
-        source: where it is.
-        fold: whether a network is made ready for scoring alone; without it, the network takes longer and `attend` can be asked.
-
-    Raises:
-        ArtefactError: a part was made for another order of labels or other words, or cannot be read.
-    """
+    """A trained model."""
     combination = read_scorers(source.folder, source.corpus.labels, source.corpus.analyser, source.component)
     if not has_network(source.folder) and combination is not None and combination.scorers is not None:
         return TrainedModel(combination=combination, analyser=source.corpus.analyser)

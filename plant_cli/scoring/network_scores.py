@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from plant_cli.api import Documents, Reading, Reporter, TrainingError
+from plant_cli.data.blocks import top_k
 from plant_cli.network.assembly import Network
 from plant_cli.network.candidates import UNSCORED, measure_recall, score_all, score_pairs
 from plant_cli.network.cuts import measure_cut
@@ -23,7 +24,7 @@ from plant_cli.scoring.fused_scorers import ScoredDocuments, explain_labels, sco
 from plant_cli.scoring.fusion import ScoredPairs
 from plant_cli.scoring.models import Combination, TrainedModel
 from plant_cli.scoring.predictions import NETWORK
-from plant_cli.scoring.sparse_scores import KEPT, top_k
+from plant_cli.scoring.sparse_scores import KEPT
 from plant_cli.scoring.top_labels import Keep, Logits, Rows, Scoring, TopLabels, distinct_probabilities
 
 Ints = npt.NDArray[np.int64]
@@ -70,11 +71,6 @@ class PairCollector:
     """A network's logits of its best labels and of those that scorers list, collected batch after batch.
 
     Where a network scores the labels of a shortlist alone, those that scorers list must be among them; the others are left out.
-
-    Args:
-        documents: N.
-        labels: L.
-        scored: the documents, as the scorers see them; None without scorers.
     """
 
     def __init__(self, documents: int, labels: int, scored: ScoredDocuments | None) -> None:
@@ -118,19 +114,7 @@ class PairCollector:
 def score_documents(
     network: Network, reader: HiddenReader, hardware: Hardware, scoring: Scoring, rescore: Mapping[str, Rescore] | None = None
 ) -> dict[str, TopLabels]:
-    """The best labels of each document by the logits of a network, or by what becomes of them; the network is run once.
-
-    Args:
-        network: scores the documents.
-        reader: gives the documents.
-        hardware: the device, and the processes that share the documents.
-        scoring: how; `keep` is given the first logits that count, by each process those of its share.
-        rescore: what becomes of the network's logits, by name (default: they stay as they are, as `WHOLE`).
-
-    Raises:
-        Interrupted: the user stopped the command.
-        TrainingError: a logit is not a number.
-    """
+    """The best labels of each document by the logits of a network, or by what becomes of them; the network is run once."""
     network.eval()
     rescore = rescore or {WHOLE: lambda rows, logits: logits}
     sizes, stopping, wrong = lengths(reader.tokens), False, np.zeros(0, dtype=np.int64)
@@ -177,16 +161,7 @@ def _not_numbers(network: Network, scoring: Scoring, rows: Rows) -> TrainingErro
 
 
 class Combine:
-    """What becomes of a network's logits where there are scorers, too, or a calibration was learned (`Rescore`).
-
-    Args:
-        combination: the scorers and the calibration.
-        scored: the documents, as the scorers see them; None without scorers.
-        explained: labels of each document for which it is noted what the network adds; 0: nothing is noted.
-
-    Attributes:
-        added: log-odds that the network adds to the best labels, over its mean for the pairs that scorers list, best label first [N, k].
-    """
+    """What becomes of a network's logits where there are scorers, too, or a calibration was learned (`Rescore`)."""
 
     def __init__(self, combination: Combination, scored: ScoredDocuments | None, explained: int = 0) -> None:
         self.combination = combination

@@ -34,14 +34,7 @@ class TextReader:
     encoding: str | None = None  # of the texts; None: UTF-8, or that of the run's corpus where they are not UTF-8
 
     def read(self, path: str) -> tuple[list[str], list[str]]:
-        """Ids and texts of the documents.
-
-        Args:
-            path: a table; a text file, or `-` for standard input, which is one document; or a folder, of which each `.txt` file is one.
-
-        Raises:
-            DataError: the texts cannot be read; says which.
-        """
+        """Ids and texts of the documents."""
         file = Path(path)
         if path == STDIN:
             ids, texts = ["text"], [self._decode(sys.stdin.buffer.read(), "standard input")]

@@ -39,13 +39,7 @@ class OpenModel:
     reporter: Reporter  # where progress goes
 
     def suggest(self, texts: Sequence[str], *, k: int = 10, batch: int = 16) -> list[list[Suggestion]]:
-        """The k best labels of each text, best first; none for an empty text.
-
-        Args:
-            texts: any number.
-            k: labels of each text; fewer if the run has fewer.
-            batch: texts scored at once; less needs less memory.
-        """
+        """The k best labels of each text, best first; none for an empty text."""
         top = self.model.score(texts, Scoring(name="texts", k=k, batch=batch, reporter=self.reporter))
         rows = zip(texts, top.labels.tolist(), top.scores.tolist(), self.thresholds.select(top.labels).tolist(), strict=True)
         ids, titles = self.labels.ids, self.labels.titles

@@ -30,16 +30,7 @@ NETWORK, SCORERS, WHOLE = "network", "scorers together", "all together"  # what 
 def write_predictions(
     path: Path, top: Integers, scores: Floats, split: Split, labels: LabelIndex, decisions: Sequence[Sequence[str]] | None = None
 ) -> None:
-    """Write the predictions of one split.
-
-    Args:
-        path: the file.
-        top: rows of the label index [N, K], best first.
-        scores: their probabilities [N, K].
-        split: the N documents that were scored.
-        labels: the label index.
-        decisions: what to do with each label [N, K]; None: nothing was decided.
-    """
+    """Write the predictions of one split."""
     ids = pl.Series("label", list(labels.ids), dtype=pl.String)
     names = ids.gather(top.ravel()).reshape(top.shape).arr.to_list()
     indices = pl.Series(INDICES, top.astype("uint32")).arr.to_list()
@@ -55,10 +46,6 @@ def read_indexed(path: Path, label_hash: str) -> pl.DataFrame | None:
 
     Names are then what there is to go by: another run may have the same documents under another label order. So it is for files that
     were written before there was `label_indices`.
-
-    Args:
-        path: the file.
-        label_hash: hash of the ordered label ids that indices must belong to.
     """
     try:
         with panics_as_errors():
@@ -136,11 +123,7 @@ def remove_scores(folder: Path) -> None:
 
 
 def open_scores(folder: Path, doc_ids: Sequence[str], label_hash: str) -> npt.NDArray[np.float32] | None:
-    """The scores [N, L] of a predict folder, memory-mapped; None if they were not kept.
-
-    Raises:
-        ArtefactError: they belong to other documents or another label order, or the file is damaged.
-    """
+    """The scores [N, L] of a predict folder, memory-mapped; None if they were not kept."""
     if not (folder / DESCRIPTION).exists():
         return None
     known = read_json(folder / DESCRIPTION, "the description of the scores")
@@ -164,11 +147,7 @@ def open_scores(folder: Path, doc_ids: Sequence[str], label_hash: str) -> npt.ND
 
 
 def require_room(folder: Path, documents: int, labels: int, budget: int) -> None:
-    """Refuse scores that exceed the budget in bytes, or the free space of the disk.
-
-    Raises:
-        ResourceError: with the sizes.
-    """
+    """Refuse scores that exceed the budget in bytes, or the free space of the disk."""
     need, free = documents * labels * STORED.itemsize, shutil.disk_usage(folder).free
     if need <= min(budget, free):
         return

@@ -12,7 +12,8 @@ from scipy.linalg.blas import ssyrk
 from scipy.linalg.lapack import spotrf, spotri
 from scipy.sparse import csr_array, vstack
 
-from plant_cli.scoring.sparse_scores import cut_rows, keep_best, top_k
+from plant_cli.data.blocks import top_k
+from plant_cli.scoring.sparse_scores import cut_rows, keep_best
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.integer[Any]]
@@ -82,13 +83,10 @@ class Similarity:
 
 
 def find_twins(matrix: csr_array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The first of each set of equal columns [C], rising, and which set each column is of [V].
+    """The first of each set of equal columns [C], rising, and the set of each column [V] of a csr matrix whose columns ascend.
 
     Columns are told apart by two sums with random numbers, in double precision: equal columns have equal sums, and different ones
     agree in both with a probability of about 1e-30.
-
-    Args:
-        matrix: csr [N, V]; columns of a row ascend.
     """
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     marks = np.random.default_rng(0).random((2, matrix.shape[0]))

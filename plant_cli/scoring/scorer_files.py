@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plant_cli.api import Analyser, LabelIndex, PlantError, ScorerSpec
-from plant_cli.api.errors import ArtefactError, first_line
+from plant_cli.api.errors import ArtefactError, damaged_file, first_line
 from plant_cli.api.options import Choice
 from plant_cli.data.files import read_json, write_json
 from plant_cli.data.records import require_recorded, require_same, stamp
@@ -27,7 +27,6 @@ from plant_cli.scoring.fused_scorers import Combination, FusedScorers, NamedScor
 
 SCORERS = "scorers.json"
 FOLDER = "scorers"
-FORMER = "lexical.safetensors"  # what was written before there were scorers
 SHARED = "_shared"  # no scorer can have this name
 LARGE = 1 << 16  # bytes from which a tensor is stored once
 AGAIN = "train again: plant finetune --force"
@@ -35,29 +34,22 @@ Tensors = Mapping[str, npt.NDArray[Any]]
 
 
 def write_scorers(folder: Path, combination: Combination, figures: Mapping[str, Any], label_hash: str, analyser_hash: str) -> None:
-    """Write the files into the folder of the model that they belong to, each atomically; `scorers.json` last.
-
-    Args:
-        folder: of the stage.
-        combination: the scorers and the calibration.
-        figures: what was measured on validation, for the record.
-        label_hash: hash of the ordered label ids.
-        analyser_hash: hash of what finds the words of texts.
-    """
-    scorers = [] if combination.scorers is None else combination.scorers.scorers
+    """Write the files into the folder of the model that they belong to, each atomically; `scorers.json` last."""
+    fused, calibration = combination.scorers, combination.calibration
+    scorers = [] if fused is None else fused.scorers
     tensors = [ask(one.name, "cannot be saved", one.scorer.tensors) for one in scorers]
     (folder / FOLDER).mkdir(exist_ok=True)
     for old in (folder / FOLDER).iterdir():
         old.unlink()
-    marks, (shared, elsewhere) = stamp(labels=label_hash), share_tensors(tensors)
-    for scorer, learned, stored in zip(scorers, tensors, elsewhere, strict=True):
-        alone = {name: tensor for name, tensor in learned.items() if name not in stored}
-        write_tensors(_path(folder, scorer.name), alone, marks, framework="np")
-    if shared:
-        write_tensors(_path(folder, SHARED), shared, marks, framework="np")
+    shared, elsewhere = share_tensors(tensors)
+    files = {
+        scorer.name: {name: tensor for name, tensor in learned.items() if name not in stored}
+        for scorer, learned, stored in zip(scorers, tensors, elsewhere, strict=True)
+    }
+    for name, arrays in {**files, **({SHARED: shared} if shared else {})}.items():
+        write_tensors(_path(folder, name), arrays, stamp(labels=label_hash), framework="np")
     if not scorers:
         (folder / FOLDER).rmdir()
-    fused, calibration = combination.scorers, combination.calibration
     content = {
         "scorers": [
             {"name": one.name, "options": one.chosen.options, "views": one.views, "alone": _write(fused.alone[one.name]), "shared": stored}
@@ -74,11 +66,7 @@ def write_scorers(folder: Path, combination: Combination, figures: Mapping[str, 
 
 
 def share_tensors(all_tensors: Sequence[Tensors]) -> tuple[dict[str, npt.NDArray[Any]], list[dict[str, str]]]:
-    """Large tensors that several scorers have, by the hash of their content, and of each scorer the hash of each that it shares.
-
-    Args:
-        all_tensors: what each scorer learned, by name.
-    """
+    """Large tensors that several scorers have, by the hash of their content, and of each scorer the hash of each that it shares."""
     hashes = [{name: _hash(tensor) for name, tensor in tensors.items() if tensor.nbytes >= LARGE} for tensors in all_tensors]
     counts = Counter(key for keys in hashes for key in keys.values())
     elsewhere = [{name: key for name, key in keys.items() if counts[key] > 1} for keys in hashes]
@@ -93,19 +81,8 @@ def _hash(tensor: npt.NDArray[Any]) -> str:
 
 
 def read_scorers(folder: Path, labels: LabelIndex, analyser: Analyser, component: ComponentLookup) -> Combination | None:
-    """The scorers and the calibration in the folder of a trained model, or None if there is nothing.
-
-    Raises:
-        ArtefactError: a file is missing, damaged, of another format, of another label order or of words that are found otherwise.
-    """
+    """The scorers and the calibration in the folder of a trained model, or None if there is nothing."""
     path = folder / SCORERS
-    if (folder / FORMER).exists():
-        raise ArtefactError(
-            "the model adds lexical scores as an earlier version of plant did",
-            where=str(folder / FORMER),
-            expected=f"scorers, in {SCORERS}",
-            todo=f"{AGAIN}, or use the version of plant that trained it",
-        )
     if not path.exists():
         return None
     require_recorded(folder, SCORERS)
@@ -122,30 +99,23 @@ def read_scorers(folder: Path, labels: LabelIndex, analyser: Analyser, component
     try:
         if "figures" not in content:
             raise KeyError("figures")
-        entries = content["scorers"]
-        shared = _read_tensors(folder, SHARED, labels.hash) if any(entry.get("shared") for entry in entries) else {}
-        learned = [_gather_tensors(folder, entry, labels.hash, shared) for entry in entries]
-        chosen = [Choice(name=str(entry["name"]), options=dict(entry["options"])) for entry in entries]
-        views, alone = [int(entry["views"]) for entry in entries], [_read(entry["alone"]) for entry in entries]
+        entries, hashed = content["scorers"], labels.hash
+        shared = _read_tensors(folder, SHARED, hashed) if any(entry["shared"] for entry in entries) else {}
+        named, alone = [], {}
+        for entry in entries:
+            chosen = Choice(name=str(entry["name"]), options=dict(entry["options"]))
+            elsewhere = {name: shared[key] for name, key in entry["shared"].items()}
+            scorer = _load(folder, chosen, {**_read_tensors(folder, chosen.name, hashed), **elsewhere}, component)
+            named.append(NamedScorer(chosen=chosen, scorer=scorer, views=int(entry["views"])))
+            alone[chosen.name] = _read(entry["alone"])
         fusion = None if content["fusion"] is None else _read(content["fusion"])
-        maps = tuple(_read_map(entry) for entry in content.get("curves", []))  # the first models had none
-        calibration = Calibration(linear=_read(content["calibration"]), maps=maps)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ArtefactError(
-            "the weights of the scorers are damaged: a key is missing, or a value is not valid",
-            where=str(path),
-            expected="the file as `plant finetune` wrote it",
-            todo=f"restore the file, or {AGAIN}",
-        ) from error
+        calibration = Calibration(linear=_read(content["calibration"]), maps=tuple(map(_read_map, content["curves"])))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        expected, todo = "the file as `plant finetune` wrote it", f"restore the file, or {AGAIN}"
+        why = "a key is missing, or a value is not valid"
+        raise damaged_file("the file of scorers", why, path, expected=expected, todo=todo) from error
     counts = np.asarray(labels.train_counts, dtype=np.int64)
-    scorers = None
-    if fusion is not None:
-        named = [
-            NamedScorer(chosen=one, scorer=_load(folder, one, tensors, component), views=number)
-            for one, tensors, number in zip(chosen, learned, views, strict=True)
-        ]
-        by_name = {one.name: model for one, model in zip(named, alone, strict=True)}
-        scorers = FusedScorers(scorers=named, fusion=fusion, alone=by_name, train_counts=counts)
+    scorers = None if fusion is None else FusedScorers(scorers=named, fusion=fusion, alone=alone, train_counts=counts)
     return Combination(scorers=scorers, calibration=calibration, train_counts=counts)
 
 
@@ -162,11 +132,6 @@ def _load(folder: Path, chosen: Choice, tensors: Tensors, component: ComponentLo
             expected="its arrays as `plant finetune` wrote them",
             todo=f"restore the files, or {AGAIN}",
         ) from error
-
-
-def _gather_tensors(folder: Path, entry: dict[str, Any], label_hash: str, shared: Tensors) -> Tensors:
-    elsewhere = {name: shared[key] for name, key in entry.get("shared", {}).items()}  # the first models shared nothing
-    return {**_read_tensors(folder, str(entry["name"]), label_hash), **elsewhere}
 
 
 def _read_tensors(folder: Path, name: str, label_hash: str) -> Tensors:

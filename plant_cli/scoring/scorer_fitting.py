@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 import numpy as np
@@ -31,8 +31,8 @@ class FusionFit:
     rows: Rows  # training documents whose left-out scores taught the weights [b]
     left_out: ScoredDocuments  # these scores
     seconds: Mapping[str, float]  # that each scorer took
-    missing: Mapping[str, str] = field(default_factory=dict)  # why scorers were left out, by name
-    validation: ScoredDocuments | None = None  # scores of validation; None without it
+    missing: Mapping[str, str]  # why scorers were left out, by name
+    validation: ScoredDocuments | None  # scores of validation; None without it
 
 
 def fit_scorers(
@@ -48,67 +48,46 @@ def fit_scorers(
     allow_missing: bool = False,
     check: Callable[[], None] = lambda: None,
 ) -> FusionFit | None:
-    """Fit scorers on train, learn from left-out scores of train how much each counts, and score validation.
+    """Fit scorers on train, learn from left-out scores of a sample of train how much each counts, and score validation, if it is given.
 
-    Args:
-        chosen: scorers and their options.
-        train: the training split: nothing else is learned from.
-        words: of its documents.
-        labels: the label index, with titles.
-        analyser: finds the words of titles.
-        reporter: where progress, notes and warnings go.
-        seed: of the sample that teaches the weights.
-        validation: documents that are scored; None: none are.
-        allow_missing: whether a scorer that fails is left out with a warning.
-        check: called between scorers; raises if the user stopped the command.
-
-    Returns:
-        None if no scorer is left.
-
-    Raises:
-        ComponentError: a scorer fails, or its scores are not what was promised.
+    `words` are those of the training documents. A scorer that fails raises an error or, with `allow_missing`, is left out with a warning;
+    None if no scorer is left. `check` is called between scorers; it raises if the user stopped the command.
     """
-    given, missing = _gather_input(train, words, labels, analyser, reporter, seed), dict[str, str]()
-    while True:
-        fit = _fit_all(chosen, given, missing, allow_missing=allow_missing, check=check)
-        if fit is None or validation is None:
-            return fit
-        try:
-            return replace(fit, validation=fit.scorers.score(validation, reporter, "validation"))
-        except ScorerError as error:
-            if not allow_missing:
-                raise
-            reporter.warn(f"{error.what}: it is left out, and the others are fitted anew")
-            missing[error.name] = error.what
-            chosen = [(spec, options) for spec, options in chosen if spec.name != error.name]
-
-
-def _fit_all(
-    chosen: Sequence[tuple[ScorerSpec, Options]],
-    given: ScorerInput,
-    missing: Mapping[str, str],
-    *,
-    allow_missing: bool,
-    check: Callable[[], None],
-) -> FusionFit | None:
+    given = _gather_input(train, words, labels, analyser, reporter, seed)
     fitted: dict[str, Fitted] = {}
+    missing: dict[str, str] = {}
     seconds: dict[str, float] = {}
-    missing = dict(missing)
-    with given.reporter.progress("fitting scorers", len(chosen), "scorers") as task:
+    with reporter.progress("fitting scorers", len(chosen), "scorers") as task:
         for spec, options in chosen:
             check()
             started = time.perf_counter()
-            outcome = _fit_or_miss(spec, options, given, allow_missing=allow_missing)
-            if isinstance(outcome, str):
-                missing[spec.name] = outcome
-            else:
-                fitted[spec.name] = outcome
+            try:
+                if spec.needs_names and not len(given.names):
+                    missing[spec.name] = "no label has a title"
+                    reporter.note(f"scorer {spec.name}: left out, no label has a title")
+                else:
+                    fitted[spec.name] = _fit(spec, options, given)
+            except ComponentError as error:
+                if not allow_missing:
+                    raise
+                missing[spec.name] = error.what
+                reporter.warn(f"{error.what}: it is left out")
             seconds[spec.name] = time.perf_counter() - started
             task.advance(1)
-    if not fitted:
-        return None
-    left_out = _weigh(fitted, given, {spec.name: spec.zero_shot for spec, _ in chosen})
-    return FusionFit(scorers=left_out.scorers, rows=given.rows, left_out=left_out, seconds=seconds, missing=missing)
+    zero_shot = {spec.name: spec.zero_shot for spec, _ in chosen}
+    while fitted:
+        left_out = _weigh(fitted, given, zero_shot)
+        scorers = left_out.scorers
+        try:
+            scored = None if validation is None else scorers.score(validation, reporter, "validation")
+            return FusionFit(scorers=scorers, rows=given.rows, left_out=left_out, seconds=seconds, missing=missing, validation=scored)
+        except ScorerError as error:
+            if not allow_missing:
+                raise
+            missing[error.name] = error.what
+            reporter.warn(f"{error.what}: it is left out, and the others are weighed anew")
+            del fitted[error.name]
+    return None
 
 
 def _gather_input(train: Split, words: Documents, labels: LabelIndex, analyser: Analyser, reporter: Reporter, seed: int) -> ScorerInput:
@@ -132,22 +111,7 @@ def _gather_input(train: Split, words: Documents, labels: LabelIndex, analyser: 
     )
 
 
-def _fit_or_miss(spec: ScorerSpec, options: Options, given: ScorerInput, *, allow_missing: bool) -> Fitted | str:
-    """A fitted scorer, or why it is left out: labels have no names that it could use, or it fails and may be left out."""
-    if spec.needs_names and not len(given.names):
-        given.reporter.note(f"scorer {spec.name}: left out, no label has a title")
-        return "no label has a title"
-    try:
-        return _fit(spec, options, given)
-    except ComponentError as error:
-        if not allow_missing:
-            raise
-        given.reporter.warn(f"{error.what}: it is left out")
-        return error.what
-
-
 def _fit(spec: ScorerSpec, options: Options, given: ScorerInput) -> Fitted:
-    """A scorer fitted on all of train, and its scores of documents that were left out."""
     shape = (len(given.rows), given.gold.shape[1])
     fitted = ask(spec.name, "cannot be fitted", lambda: spec.fit(options, given))
     ask(spec.name, "cannot be saved", fitted.scorer.tensors)  # better now than after hours of training

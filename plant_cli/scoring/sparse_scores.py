@@ -11,31 +11,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
 
+from plant_cli.data.blocks import top_k
+
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 KEPT = 200  # labels that a list holds
 SHARE = 5  # no more than one training document in so many is left out at a time
 PAIRS = 1 << 24  # (document, label) pairs held at a time
 BATCH = 64  # documents ranked between two checks whether the user stops
-
-
-def top_k(values: npt.NDArray[Any], k: int, labels: npt.NDArray[Any] | None = None) -> Ints:
-    """Positions of the k largest values, by rising label; a smaller label wins every tie.
-
-    Args:
-        values: to choose from [n].
-        k: how many to choose.
-        labels: whose they are [n], distinct (default: their positions).
-    """
-    order = np.arange(len(values)) if labels is None else labels
-    chosen = np.arange(len(values))
-    if len(values) > k:
-        falling = -values  # in this order many equal values at the low end, as of labels that no list has, cost nothing
-        least = -np.partition(falling, k - 1)[k - 1]
-        above, equal = np.flatnonzero(values > least), np.flatnonzero(values == least)
-        chosen = np.concatenate([above, equal[np.argsort(order[equal], kind="stable")[: k - len(above)]]])
-    positions: Ints = chosen[np.argsort(order[chosen])]
-    return positions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,12 +35,7 @@ class SparseScores:
 
     @classmethod
     def of(cls, matrix: csr_array, k: int = KEPT) -> SparseScores:
-        """Lists of the best labels as scores: a list of k labels, or one that goes below 0, is taken to be cut.
-
-        Args:
-            matrix: csr [B, L], at most k labels of a document.
-            k: labels that a list holds at most.
-        """
+        """Lists of the best labels as scores: a list of k labels, or one that goes below 0, is taken to be cut."""
         lists = csr_array(matrix.astype(np.float32))
         lists.sort_indices()
         sizes = np.diff(lists.indptr)
@@ -98,10 +76,6 @@ class SparseScores:
         """The k best labels of each document and their scores [B, k], best first, and how many pairs score at least 0.
 
         A smaller index comes first among equals: they are the labels that `dense` would give, which is not computed.
-
-        Args:
-            k: labels of each document; fewer if there are fewer.
-            check: called now and then; raises if the user stopped the command.
         """
         documents, width = self.matrix.shape[0], min(k, self.matrix.shape[1])
         labels, scores = np.zeros((documents, width), dtype=np.int64), np.zeros((documents, width), dtype=np.float32)
@@ -128,14 +102,7 @@ class SparseScores:
         return labels[chosen], scores[chosen], above
 
     def _find_unlisted(self, floors: Floats, unlisted: Ints, listed: Ints, k: int) -> Ints:
-        """The k best of the labels that are not listed, and perhaps more of them.
-
-        Args:
-            floors: by group, −∞ where every label is listed [G].
-            unlisted: labels that are not listed, by group [G].
-            listed: the labels that are.
-            k: labels to find.
-        """
+        """The k best of the labels that are not listed, and perhaps more of them."""
         order = np.argsort(-floors, kind="stable")
         enough = np.searchsorted(np.cumsum(unlisted[order]), k)
         least = floors[order[min(int(enough), len(order) - 1)]]
@@ -160,16 +127,10 @@ class SparseScores:
 
 
 def order_shares(scores: SparseScores, gold: csr_array) -> npt.NDArray[np.float64]:
-    """The share of (label, other label) pairs of each document that scores put in the right order, ties counting half: 0.5 by chance.
+    """The share of (label, other label) pairs that scores put in the right order, ties counting half: 0.5 by chance.
 
+    It is of each document that has some of the labels and not all.
     Labels that are not listed tie below those that are.
-
-    Args:
-        scores: of B documents.
-        gold: their labels, csr [B, L] of ones.
-
-    Returns:
-        Of the documents with labels and without all of them [≤ B].
     """
     shares, labels = [], gold.shape[1]
     for row in range(gold.shape[0]):

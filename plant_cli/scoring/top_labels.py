@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from plant_cli.api import Documents, Evidence, Interrupted, Reason, Reporter
+from plant_cli.api import Documents, Evidence, Reason, Reporter
 from plant_cli.network.cuts import Cut
-from plant_cli.runs.session import never
+from plant_cli.runs.session import never, stopped
 from plant_cli.scoring.sparse_scores import SparseScores
 
 if TYPE_CHECKING:
@@ -47,9 +47,7 @@ class TopLabels:
 def raise_if_stopped(should_stop: Callable[[], bool]) -> None:
     """`Interrupted` once the user asked to stop."""
     if should_stop():
-        raise Interrupted(
-            "stopped while scoring", where="scorers", expected="all documents scored", todo="run the same command again with --resume"
-        )
+        raise stopped("while scoring", "scorers", "all documents scored")
 
 
 @dataclass(frozen=True, kw_only=True)

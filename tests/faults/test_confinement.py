@@ -106,7 +106,7 @@ def test_a_scorer_that_names_a_file_elsewhere_is_refused(hostile: Path) -> None:
     with pytest.raises(PlantError):
         act(hostile, "suggest", flags={"suggest": {"text": "fever"}})
     labels, analyser = (SimpleNamespace(hash=content[f"{name}_hash"]) for name in ("label", "analyser"))
-    with pytest.raises(ArtefactError, match="the weights of the scorers are damaged"):
+    with pytest.raises(ArtefactError, match="the file of scorers is damaged"):
         read_scorers(hostile / "run" / "finetune", labels, analyser, installed().resolve)  # type: ignore[arg-type]
 
 

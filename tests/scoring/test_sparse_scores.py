@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from scoring.conftest import Drawn, draw
 
 from plant_cli.api import Interrupted
+from plant_cli.data.blocks import top_k
 from plant_cli.scoring.sparse_scores import (
     SparseScores,
     cut_folds,
@@ -19,7 +20,6 @@ from plant_cli.scoring.sparse_scores import (
     multiply_best,
     order_shares,
     score_blocks,
-    top_k,
 )
 from plant_cli.scoring.top_labels import TopLabels, distinct_probabilities
 
