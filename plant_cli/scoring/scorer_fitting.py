@@ -61,15 +61,13 @@ def fit_scorers(
         for spec, options in chosen:
             check()
             started = time.perf_counter()
+            if spec.needs_names and not len(given.names):
+                missing[spec.name] = "no label has a title"
+                reporter.note(f"scorer {spec.name}: left out, no label has a title")
+                continue
             try:
-                if spec.needs_names and not len(given.names):
-                    missing[spec.name] = "no label has a title"
-                    reporter.note(f"scorer {spec.name}: left out, no label has a title")
-                else:
-                    fitted[spec.name] = _fit(spec, options, given)
-            except ComponentError as error:
-                if not allow_missing:
-                    raise
+                fitted[spec.name] = _fit(spec, options, given)
+            except ComponentError if allow_missing else () as error:
                 missing[spec.name] = error.what
                 reporter.warn(f"{error.what}: it is left out")
             seconds[spec.name] = time.perf_counter() - started
@@ -81,9 +79,7 @@ def fit_scorers(
         try:
             scored = None if validation is None else scorers.score(validation, reporter, "validation")
             return FusionFit(scorers=scorers, rows=given.rows, left_out=left_out, seconds=seconds, missing=missing, validation=scored)
-        except ScorerError as error:
-            if not allow_missing:
-                raise
+        except ScorerError if allow_missing else () as error:
             missing[error.name] = error.what
             reporter.warn(f"{error.what}: it is left out, and the others are weighed anew")
             del fitted[error.name]
