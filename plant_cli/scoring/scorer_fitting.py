@@ -53,6 +53,8 @@ def fit_scorers(
     `words` are those of the training documents. A scorer that fails raises an error or, with `allow_missing`, is left out with a warning;
     None if no scorer is left. `check` is called between scorers; it raises if the user stopped the command.
     """
+    may_fail: tuple[type[ComponentError], ...] = (ComponentError,) if allow_missing else ()
+    may_score_badly: tuple[type[ScorerError], ...] = (ScorerError,) if allow_missing else ()
     given = _gather_input(train, words, labels, analyser, reporter, seed)
     fitted: dict[str, Fitted] = {}
     missing: dict[str, str] = {}
@@ -64,6 +66,7 @@ def fit_scorers(
             if spec.needs_names and not len(given.names):
                 missing[spec.name] = "no label has a title"
                 reporter.note(f"scorer {spec.name}: left out, no label has a title")
+                task.advance(1)
                 continue
             try:
                 fitted[spec.name] = _fit(spec, options, given)
