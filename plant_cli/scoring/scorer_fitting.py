@@ -70,7 +70,7 @@ def fit_scorers(
                 continue
             try:
                 fitted[spec.name] = _fit(spec, options, given)
-            except ComponentError if allow_missing else () as error:
+            except may_fail as error:
                 missing[spec.name] = error.what
                 reporter.warn(f"{error.what}: it is left out")
             seconds[spec.name] = time.perf_counter() - started
@@ -82,7 +82,7 @@ def fit_scorers(
         try:
             scored = None if validation is None else scorers.score(validation, reporter, "validation")
             return FusionFit(scorers=scorers, rows=given.rows, left_out=left_out, seconds=seconds, missing=missing, validation=scored)
-        except ScorerError if allow_missing else () as error:
+        except may_score_badly as error:
             missing[error.name] = error.what
             reporter.warn(f"{error.what}: it is left out, and the others are weighed anew")
             del fitted[error.name]
