@@ -39,8 +39,8 @@ def split_folder(path: Path) -> tuple[Path, str | None]:
 def hash_sources(options: Options, run: Path) -> dict[str, str]:
     """The hash of each file or run that a stage's options name, by absolute path, without stages of the run itself: they are inputs."""
     paths = {Path(value).absolute() for value in options.paths()}
-    found = {str(path): hash_source(path) for path in sorted(paths) if not path.is_dir() or not path.is_relative_to(run.absolute())}
-    return {path: known for path, known in found.items() if known is not None}
+    hashes = {str(path): hash_source(path) for path in sorted(paths) if not path.is_dir() or not path.is_relative_to(run.absolute())}
+    return {path: known for path, known in hashes.items() if known is not None}
 
 
 def hash_source(path: Path) -> str | None:
@@ -87,7 +87,7 @@ def find_stale_inputs(record: StageRecord, run: Run) -> list[str]:
     stale = [
         f"the contents of '{path}' have changed"
         for path, known in record.files.items()
-        if (found := hash_source(Path(path))) is not None and found != known
+        if (now := hash_source(Path(path))) is not None and now != known
     ]
     for name, output_hash in record.inputs.items():
         folder = run.folder(name)
@@ -98,8 +98,8 @@ def find_stale_inputs(record: StageRecord, run: Run) -> list[str]:
             stale.append(f"its input '{name}' has changed")
         elif (tag := find_input_tag(run, other.stage, other.tag, record.tag)) != other.tag:
             stale.append(f"its input '{name}' is of another seed than '{run.stage(other.stage, tag).name}'")
-        elif other.stage in stages_of_systems("trains", "scores") and (own := _find_own_system(record, other.tag, run)) is not None:
-            stale.append(f"it judged '{name}', but '{own}' has its tag now")
+        elif other.stage in stages_of_systems("trains", "scores") and (system := _find_own_system(record, other.tag, run)) is not None:
+            stale.append(f"it judged '{name}', but '{system}' has its tag now")
     return stale
 
 
@@ -115,7 +115,7 @@ def _find_own_system(record: StageRecord, judged: str | None, run: Run) -> str |
 
 def trace_stale(name: str, run: Run) -> dict[str, list[str]]:
     """The reasons why this stage, or one that it was made from, is out of date; by folder name, in the order to renew them."""
-    found: dict[str, list[str]] = {}
+    stale: dict[str, list[str]] = {}
     visited: set[str] = set()
 
     def visit(folder: str) -> None:
@@ -127,10 +127,10 @@ def trace_stale(name: str, run: Run) -> dict[str, list[str]]:
             visit(source)
         reasons = find_stale_inputs(record, run)
         if reasons:
-            found[folder] = reasons
+            stale[folder] = reasons
 
     visit(name)
-    return found
+    return stale
 
 
 def refuse_changed_sources(run: Run) -> None:
@@ -229,8 +229,8 @@ def _refusal(
     elif done and names:
         where += f", which holds {', '.join(names[:SHOWN])}" + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
     if done:
-        others = [(other.name, found) for other in run.stages() if (found := other.record()) is not None]
-        makers = [name for name, other in others if folder.name in other.inputs and other.started <= record.started]
+        others = [(other.name, reader) for other in run.stages() if (reader := other.record()) is not None]
+        makers = [name for name, reader in others if folder.name in reader.inputs and reader.started <= record.started]
         return UsageError(
             f"the stage '{folder.name}' is finished"
             + (f", since '{makers[-1]}' needed it" if makers else "")

@@ -1,6 +1,6 @@
 """Whether files are as they were written: folders with a mark, such as checkpoints, and all recorded files of a run.
 
-A mark is written last, with the hash of every file beside it: a folder without one was never finished.
+A mark is written last, with the hash of every other file of its folder: a folder without one was never finished.
 """
 
 from __future__ import annotations

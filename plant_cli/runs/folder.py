@@ -264,8 +264,8 @@ class Run:
     def stages(self) -> list[StageFolder]:
         """All stages that left a record, by the time they started."""
         names = sorted(path.parent.name for path in self.path.glob(f"[!.]*/{STAGE_FILE}"))
-        found = [(record.started, folder) for folder in map(self.folder, names) if (record := folder.record()) is not None]
-        return [folder for _, folder in sorted(found, key=lambda pair: pair[0])]
+        started = [(record.started, folder) for folder in map(self.folder, names) if (record := folder.record()) is not None]
+        return [folder for _, folder in sorted(started, key=lambda pair: pair[0])]
 
 
 @contextmanager

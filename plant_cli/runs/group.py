@@ -66,7 +66,7 @@ class Processes:
         values = torch.zeros(self.count, dtype=torch.float64)
         values[self.rank] = value
         self.add([values])
-        return [float(found) for found in values]
+        return [float(one) for one in values]
 
     def copy_first(self, tensors: Iterable[Tensor]) -> None:
         """Replace each tensor by that of the first process."""

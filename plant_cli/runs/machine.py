@@ -94,7 +94,7 @@ def describe_environment(plugins: Iterable[str] = ()) -> dict[str, Any]:
         "platform": platform.platform(),
         "processors": os.cpu_count(),
         "processes": process_count(),
-        "packages": {name: found for name in dict.fromkeys([*PACKAGES, *plugins]) if (found := package_version(name)) is not None},
+        "packages": {name: known for name in dict.fromkeys([*PACKAGES, *plugins]) if (known := package_version(name)) is not None},
         "commit": current_commit(Path.cwd()),
     }
 

@@ -281,18 +281,18 @@ def resolve_step(layers: Sequence[RecipeLayer], spec: StageSpec, tag: str | None
     """
     require_tag(tag)
     shown = join_tag(spec.name, tag)
-    given = merge(*(_gather(layer, spec, shown) for layer in layers))
-    options = _build(spec.options, given, OWN, shown)
-    data = _build(DataSection, given, "data", "data")
-    model = _build(ModelSection, given, "model", "model")
-    machine = _build(MachineSection, given, "machine", "machine")
+    merged = merge(*(_gather(layer, spec, shown) for layer in layers))
+    options = _build(spec.options, merged, OWN, shown)
+    data = _build(DataSection, merged, "data", "data")
+    model = _build(ModelSection, merged, "model", "model")
+    machine = _build(MachineSection, merged, "machine", "machine")
     if spec.needs_run:
         options, data = options.located(), data.located()
     try:
         with naming_command(f"plant {shown}"):
             options.check_values()
     except UsageError as error:
-        if (origin := given.origins.get((OWN,), FLAGS)) != FLAGS:
+        if (origin := merged.origins.get((OWN,), FLAGS)) != FLAGS:
             error.where = f"{error.where} ({origin}, {shown})"
         raise
     sections: dict[str, Options] = {"data": data, "model": model, "machine": machine}
@@ -302,26 +302,26 @@ def resolve_step(layers: Sequence[RecipeLayer], spec: StageSpec, tag: str | None
             try:
                 components.resolve(kind, choice)
             except ComponentError as error:
-                error.where = f"{error.where} ({given.nearest((part, field))}, {shown if part == OWN else part}.{field})"
+                error.where = f"{error.where} ({merged.nearest((part, field))}, {shown if part == OWN else part}.{field})"
                 raise
     written = {name: write_out(section, components) for name, section in used.items()}
     values = write_out(options, components)
-    return Step(spec=spec, tag=tag, options=options, data=data, model=model, machine=machine, layer=given, values=values, sections=written)
+    return Step(spec=spec, tag=tag, options=options, data=data, model=model, machine=machine, layer=merged, values=values, sections=written)
 
 
 def _gather(layer: RecipeLayer, spec: StageSpec, shown: str) -> RecipeLayer:
     """The part of a layer that concerns a step: options of the stage under `OWN`, and the shared sections."""
     for section in (spec.name, shown, *SHARED_SECTIONS):
         _require_mapping(layer, section)
-    own = merge(*(layer.moved((section,), OWN) for section in dict.fromkeys([spec.name, shown])))
+    options = merge(*(layer.moved((section,), OWN) for section in dict.fromkeys([spec.name, shown])))
     shared = RecipeLayer()
     for section in SHARED_SECTIONS:
         shared = merge(shared, layer.moved((section,), section))
         if section not in spec.options.model_fields:
-            inner = own.moved((OWN, section), section)
+            inner = options.moved((OWN, section), section)
             _require_mapping(inner, section)
             shared = merge(shared, inner)
-    return merge(own, shared)
+    return merge(options, shared)
 
 
 def _require_mapping(layer: RecipeLayer, section: str) -> None:

@@ -85,8 +85,8 @@ def evidence_quotes_the_text(spec: DatasetSpec) -> None:
 def pieces_are_the_splits(spec: DatasetSpec) -> None:
     """Where a split comes in pieces, these give its rows one after the other."""
     for name, pieces in _loaded(spec).pieces.items():
-        whole = pieces.whole.collect()
-        assert pl.concat([part.collect() for part in pieces.parts]).equals(whole), f"the pieces of {name} are not its documents"
+        documents = pieces.whole.collect()
+        assert pl.concat([part.collect() for part in pieces.parts]).equals(documents), f"the pieces of {name} are not its documents"
 
 
 @check(DatasetSpec)
@@ -109,8 +109,8 @@ def what_it_writes_it_recognises(spec: DatasetSpec) -> None:
     said = spec.recognise(DataSection(path=str(_source(spec))))
     assert said, "it does not recognise what it wrote"
     splits = _loaded(spec).splits
-    found = sorted((name, text) for name, frame in splits.items() for text in frame.select("text").collect()["text"])
-    assert found == sorted((split, text) for split, text, _ in EXAMPLE), f"other documents come back: {found}"
+    documents = sorted((name, text) for name, frame in splits.items() for text in frame.select("text").collect()["text"])
+    assert documents == sorted((split, text) for split, text, _ in EXAMPLE), f"other documents come back: {documents}"
 
 
 @check(DatasetSpec)

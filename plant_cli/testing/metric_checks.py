@@ -22,7 +22,7 @@ DOCUMENTS, LABELS, UNSEEN, TOP = 12, 27, 3, 20  # N, L, U, K
 
 @check(MetricSpec)
 def values_are_fractions(spec: MetricSpec) -> None:
-    """Every value lies between 0 and 1 and has a name of its own; those that are declared to need every score are among them."""
+    """Every value lies between 0 and 1 and has another name; those that are declared to need every score are among them."""
     values = _compute(spec, _sample(0))
     assert values, "no value at all"
     names = [value.name for value in values]
@@ -53,8 +53,8 @@ def labels_outside_gold_are_never_right(spec: MetricSpec) -> None:
     if spec.needs_all_scores:
         return
     data = _sample(0)
-    found = {value.name: _value(value) for value in _compute(spec, replace(data, top=np.full_like(data.top, -1)))}
-    right = {name: value for name, value in found.items() if abs(value) > 1e-12}
+    values = {value.name: _value(value) for value in _compute(spec, replace(data, top=np.full_like(data.top, -1)))}
+    right = {name: value for name, value in values.items() if abs(value) > 1e-12}
     assert not right, f"labels that are no column of gold are counted as right: {right}"
 
 

@@ -41,9 +41,9 @@ def sample_input(copies: int = 1) -> ScorerInput:
 def read_sample(texts: Sequence[str]) -> Documents:
     """Texts in words."""
     spelt = [text.split() for text in texts]
-    places = {word: place for place, word in enumerate(dict.fromkeys(word for words in spelt for word in words))}
-    numbers = np.array([places[word] for words in spelt for word in words], dtype=np.int32)
-    return Documents(vocabulary=tuple(places), numbers=numbers, ends=np.cumsum([0, *map(len, spelt)]).astype(np.int64))
+    rows = {word: row for row, word in enumerate(dict.fromkeys(word for words in spelt for word in words))}
+    numbers = np.array([rows[word] for words in spelt for word in words], dtype=np.int32)
+    return Documents(vocabulary=tuple(rows), numbers=numbers, ends=np.cumsum([0, *map(len, spelt)]).astype(np.int64))
 
 
 @check(ScorerSpec)
@@ -92,22 +92,22 @@ def what_was_learned_is_arrays(spec: ScorerSpec) -> None:
 @check(ScorerSpec)
 def left_out_scores_have_the_same_form(spec: ScorerSpec) -> None:
     """Left-out scores, where a scorer has them, are one list for each wanted document, by the same views."""
-    given, left_out = sample_input(), _fit(spec).left_out
+    data, left_out = sample_input(), _fit(spec).left_out
     if left_out is not None:
-        views = _score(spec, given.documents.take(given.rows))
+        views = _score(spec, data.documents.take(data.rows))
         assert len(left_out) == len(views), f"{len(left_out)} views of documents left out, {len(views)} of others"
         for view in left_out:
-            assert view.shape == (len(given.rows), len(TITLES)), f"left-out scores are {view.shape}"
+            assert view.shape == (len(data.rows), len(TITLES)), f"left-out scores are {view.shape}"
 
 
 @check(ScorerSpec)
 def reasons_are_one_for_each_label(spec: ScorerSpec) -> None:
     """`explain` gives one reason for each label, without text where it has none, and names words of the document only."""
     for text in TEXTS:
-        found = list(_fit(spec).scorer.explain(read_sample([text]), [2, 0]))
-        assert len(found) == 2, f"{len(found)} reasons for 2 labels"
-        assert all(isinstance(reason, Reason) for reason in found), "a reason is no Reason"
-        assert all(set(reason.words) <= set(text.split()) for reason in found), "a reason names words that the document does not have"
+        reasons = list(_fit(spec).scorer.explain(read_sample([text]), [2, 0]))
+        assert len(reasons) == 2, f"{len(reasons)} reasons for 2 labels"
+        assert all(isinstance(reason, Reason) for reason in reasons), "a reason is no Reason"
+        assert all(set(reason.words) <= set(text.split()) for reason in reasons), "a reason names words that the document does not have"
 
 
 @check(ScorerSpec)
@@ -116,17 +116,17 @@ def reasons_stand_alone(spec: ScorerSpec) -> None:
     scorer, together, labels = _fit(spec).scorer, read_sample(TEXTS), range(len(TITLES))
     for row, text in enumerate(TEXTS):
         alone = list(scorer.explain(read_sample([text]), labels))
-        beside = list(scorer.explain(together.take(np.array([row])), labels))
-        assert alone == beside, f"other reasons for {text!r} alone than beside others"
+        among_others = list(scorer.explain(together.take(np.array([row])), labels))
+        assert alone == among_others, f"other reasons for {text!r} alone than beside others"
 
 
 @check(ScorerSpec)
 def memory_is_foretold(spec: ScorerSpec) -> None:
     """`memory`, where a scorer has it, is a number of bytes for any number of documents."""
     for documents in (1, 1000, 1_000_000):
-        found = 0 if spec.memory is None else spec.memory(default_options(spec), documents)
-        assert isinstance(found, int), f"memory for {documents} documents is {found!r}, no whole number"
-        assert found >= 0, f"memory for {documents} documents is {found}"
+        size = 0 if spec.memory is None else spec.memory(default_options(spec), documents)
+        assert isinstance(size, int), f"memory for {documents} documents is {size!r}, no whole number"
+        assert size >= 0, f"memory for {documents} documents is {size}"
 
 
 @cache

@@ -31,9 +31,9 @@ def sample_input() -> ShortlistInput:
 @check(ShortlistSpec)
 def labels_are_distinct_and_of_the_index(spec: ShortlistSpec) -> None:
     """For each document an int64 array of label indices, each once, no more than `most` says; also for a text without any known word."""
-    found = _propose(spec, range(len(TEXTS)))
-    assert len(found) == len(TEXTS), f"{len(found)} lists for {len(TEXTS)} documents"
-    for text, labels in zip(TEXTS, found, strict=True):
+    lists = _propose(spec, range(len(TEXTS)))
+    assert len(lists) == len(TEXTS), f"{len(lists)} lists for {len(TEXTS)} documents"
+    for text, labels in zip(TEXTS, lists, strict=True):
         assert labels.dtype == np.int64, f"labels of {text!r} are {labels.dtype}"
         assert len(np.unique(labels)) == len(labels), f"a label is proposed twice for {text!r}"
         most = LABELS if spec.most is None else spec.most(default_options(spec), LABELS)
