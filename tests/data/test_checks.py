@@ -1,18 +1,18 @@
-"""Checks of a corpus."""
+"""What is wrong with a corpus, texts that are nearly the same, and how two corpora differ."""
 
 from __future__ import annotations
 
+import math
+import random
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from plant_datasets.table_corpora import load as load_files
 
-from plant_cli.api import Dataset
-from plant_cli.api.context import SilentReporter
-from plant_cli.api.corpus import SplitName
-from plant_cli.api.options import DataSection
-from plant_cli.data import checks
+from plant_cli.api import DataSection, Dataset, SilentReporter, SplitName
+from plant_cli.data import checks, near_duplicates
 from plant_cli.data.checks import (
     REQUIRED,
     THOROUGH,
@@ -25,6 +25,8 @@ from plant_cli.data.checks import (
     find_unseen_labels,
 )
 from plant_cli.data.documents import digest, read_digests
+from plant_cli.data.drift import compare, divergence, likelihood_ratio
+from plant_cli.data.near_duplicates import NEAR, WORDS, find_near_duplicates, match_texts
 
 Row = tuple[str | None, str | None, list[str | None] | None]
 
@@ -181,3 +183,133 @@ def test_labels_only_in_test_are_counted_most_frequent_first_by_title() -> None:
     assert (found.level, found.count, found.where) == ("note", 2, "test: 'z' (Zinc), 'y'")
     assert "their 3 assignments count as missed" in found.what
     assert list(find_unseen_labels({"test": frames["test"]}, titles)) == []
+
+
+WORDLIST = [f"word{i}" for i in range(2000)]
+
+
+def text(seed: int, words: int = 120) -> str:
+    return " ".join(random.Random(seed).choices(WORDLIST, k=words))
+
+
+def change(given: str, places: int, seed: int = 0) -> str:
+    """The text with some words replaced."""
+    words = given.split()
+    for place in random.Random(seed).sample(range(len(words)), places):
+        words[place] = "changed"
+    return " ".join(words)
+
+
+def similarity(first: str, second: str) -> float:
+    """The plain reference: Jaccard similarity of word triples."""
+    sets = [{tuple(words[i : i + WORDS]) for i in range(len(words) - WORDS + 1)} for words in (first.split(), second.split())]
+    return len(sets[0] & sets[1]) / len(sets[0] | sets[1])
+
+
+def test_pairs_are_those_of_the_plain_reference() -> None:
+    bases = [text(seed) for seed in range(40)]
+    others = [change(base, places=seed % 8, seed=seed) for seed, base in enumerate(bases)]
+    wanted = {(i, 40 + i) for i, (base, other) in enumerate(zip(bases, others, strict=True)) if similarity(base, other) >= NEAR}
+    assert 10 < len(wanted) < 40
+    assert set(map(tuple, match_texts(lambda _: [pl.Series(bases + others)]).tolist())) == wanted
+
+
+def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts without words and texts with too few lie between the others; a block is one text, two texts or some of the candidates."""
+    short = ["", "too short", "of three triples at least"]
+    texts = pl.Series([one for i in range(30) for one in (text(i % 7), *(short if i % 8 == 1 else []))])
+    whole = match_texts(lambda _: [texts])
+    monkeypatch.setattr(near_duplicates, "_BLOCK", 300)
+    np.testing.assert_array_equal(match_texts(lambda _: [texts]), whole)
+    monkeypatch.setattr(near_duplicates, "_HELD", 500)
+    np.testing.assert_array_equal(match_texts(lambda _: [texts[:3], texts[3:3], texts[3:20], texts[20:]]), whole)
+    assert len(whole) == 23
+
+
+def test_each_later_text_is_paired_with_the_first_that_it_is_like() -> None:
+    base = text(0)
+    assert match_texts(lambda _: [pl.Series([text(1), base, base, text(2), base])]).tolist() == [[1, 2], [1, 4]]
+
+
+@pytest.mark.parametrize(("words", "pairs"), [(12, 1), (11, 0)])
+def test_ten_triples_of_words_are_enough_and_nine_are_not(words: int, pairs: int) -> None:
+    assert len(match_texts(lambda _: [pl.Series([text(0, words)] * 2)])) == pairs
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["a b", "a b"], ["", "", text(0)]])
+def test_nothing_to_compare(texts: list[str]) -> None:
+    assert match_texts(lambda _: [pl.Series(texts, dtype=pl.String)]).shape == (0, 2)
+
+
+def test_findings_tell_splits_apart_and_leave_equal_texts_to_other_checks() -> None:
+    train = pl.DataFrame({"doc_id": ["a", "b", "c"], "text": [text(1), text(2), change(text(2), 2)], "labels": [["x"]] * 3})
+    test = pl.DataFrame({"doc_id": ["d", "e"], "text": [change(text(1), 2), text(2).upper()], "labels": [["x"]] * 2})
+    frames = {"train": train, "test": test}
+    dataset = Dataset(splits={name: frame.lazy() for name, frame in frames.items()})  # type: ignore[misc]
+    digests = {name: digest(frame) for name, frame in frames.items()}
+    found = {finding.what: finding for finding in find_near_duplicates(dataset, digests, SilentReporter())}  # type: ignore[arg-type]
+    across = found["texts are nearly the same as one of another split"]
+    assert (across.count, across.where, across.level) == (1, "'d' in test as 'a' in train", "warning")
+    assert found["texts are nearly the same as another of their split"].where == "'c' in train as 'b' in train"
+
+
+DRIFT_SCHEMA = {"doc_id": pl.String, "text": pl.String, "labels": pl.List(pl.String)}
+
+
+def corpus_drift(seed: int, documents: int, extra: str = "", labels: tuple[str, ...] = ("a", "b"), share: float = 0.5) -> pl.DataFrame:
+    rng = random.Random(seed)
+    words = [f"w{chr(97 + i)}{chr(97 + j)}" for i in range(10) for j in range(10)]
+    texts = [" ".join([*rng.choices(words, k=20), extra]) for _ in range(documents)]
+    rows = [(str(i), text, [label for label in labels if rng.random() < share]) for i, text in enumerate(texts)]
+    return pl.DataFrame(rows, schema=DRIFT_SCHEMA, orient="row")
+
+
+def plain_ratio(k: int, n: int, j: int, m: int) -> float:
+    """The textbook formula, cell by cell."""
+    total, both = n + m, k + j
+    cells = [(k, n * both / total), (n - k, n * (total - both) / total), (j, m * both / total), (m - j, m * (total - both) / total)]
+    return 2 * sum(o * math.log(o / e) for o, e in cells if o)
+
+
+def test_the_likelihood_ratio_is_that_of_the_textbook() -> None:
+    pairs = [(0, 5), (3, 3), (10, 90), (100, 200), (0, 0)]
+    found = likelihood_ratio(np.array([k for k, _ in pairs], float), np.array([j for _, j in pairs], float), (100, 200))
+    np.testing.assert_allclose(found, [plain_ratio(k, 100, j, 200) for k, j in pairs], atol=1e-9)
+
+
+def test_divergence() -> None:
+    assert divergence({"a": 1}, {"b": 7}) == pytest.approx(1.0)
+    assert divergence({"a": 2, "b": 4}, {"a": 1, "b": 2}) == pytest.approx(0.0)
+    first = 0.5 * math.log2(0.5 / 0.75) + 0.5 * math.log2(0.5 / 0.25)
+    assert divergence({"a": 1, "b": 1}, {"a": 1}) == pytest.approx((first + math.log2(1 / 0.75)) / 2)
+    assert divergence({}, {"a": 1}) == 0.0
+
+
+def test_equal_corpora_do_not_drift() -> None:
+    found = compare(corpus_drift(1, 300), corpus_drift(2, 300))
+    assert found.new_words_share == 0
+    assert found.unseen_share == 0
+    assert not found.labels["changed"].any()
+    assert found.words["changed"].sum() <= 5
+    assert found.words_distance == pytest.approx(found.words_chance, abs=0.005)
+
+
+def test_what_changed_is_found() -> None:
+    found = compare(corpus_drift(1, 300), corpus_drift(2, 200, extra="covid", labels=("a", "c"), share=0.9))
+    labels = {row["label"]: row for row in found.labels.to_dicts()}
+    assert labels["a"]["changed"]
+    assert labels["a"]["change"] > 0
+    assert labels["b"]["changed"]
+    assert (labels["b"]["after"], labels["c"]["before"]) == (0, 0)
+    assert labels["b"]["change"] < 0
+    assert found.words.row(0, named=True)["word"] == "covid"
+    assert found.new_words_share == pytest.approx(1 / 21)
+    assert found.unseen_share == pytest.approx(labels["c"]["after"] / (labels["a"]["after"] + labels["c"]["after"]))
+    assert found.words_distance > 2 * found.words_chance
+    assert (found.before.documents, found.after.words_median) == (300, 21.0)
+
+
+def test_rare_things_are_not_tested() -> None:
+    rare = corpus_drift(1, 50).with_columns(labels=pl.Series([["x"]] + [[]] * 49, dtype=pl.List(pl.String)))
+    found = compare(rare, corpus_drift(2, 50, labels=()))
+    assert found.labels.select("label", "p", "changed").rows() == [("x", None, False)]

@@ -12,8 +12,18 @@ import polars as pl
 import pytest
 from round_trips import write_format
 
-from plant_cli.api import Choice, ComponentError, DataError, DataSection, Dataset, DatasetSpec, PluginError, SilentReporter, UsageError
-from plant_cli.api.context import Task
+from plant_cli.api import (
+    Choice,
+    ComponentError,
+    DataError,
+    DataSection,
+    Dataset,
+    DatasetSpec,
+    PluginError,
+    SilentReporter,
+    Task,
+    UsageError,
+)
 from plant_cli.data import tables
 from plant_cli.data import text_tables as blocks_of_text
 from plant_cli.data.loading import find_formats, load_dataset

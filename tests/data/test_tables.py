@@ -1,10 +1,16 @@
-"""Tables of every format, lists in their cells, sparse matrices, damage of Parquet."""
+"""Tables of every format: separators, lists in cells, sparse matrices, damage; what cannot be read is explained."""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import os
 import random
 import socket
+import subprocess
+import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,13 +19,17 @@ import numpy as np
 import polars as pl
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from polars.exceptions import ComputeError, PanicException
 from polars.testing import assert_frame_equal
 from scipy.sparse import csr_array, save_npz
 
-from plant_cli.api import DataError
+from plant_cli.api import DataError, Interrupted
+from plant_cli.data import tables, text_tables
+from plant_cli.data.label_cells import find_separator, parse_labels, read_list
 from plant_cli.data.lines import BadRows
-from plant_cli.data.parquet import panics_as_errors, speaks_of_shortage
+from plant_cli.data.parquet import panics_as_errors, speaks_of_shortage, write_frames
 from plant_cli.data.tables import (
     collect,
     join_columns,
@@ -32,6 +42,7 @@ from plant_cli.data.tables import (
     write_table,
     write_text_batches,
 )
+from plant_cli.data.text_tables import shorten, show_names
 from plant_cli.data.vocabularies import read_vocabulary
 
 CASES = yaml.safe_load((Path(__file__).parent / "messages.yaml").read_text("utf-8"))
@@ -282,3 +293,324 @@ def test_a_panic_for_want_of_memory_goes_through_and_another_becomes_an_error() 
         raise PanicException("range end index 9 out of range")
     assert speaks_of_shortage(PanicException("failed to spawn thread"))
     assert not speaks_of_shortage(PanicException("capacity overflow"))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "x.csv"
+
+
+def read(
+    path: Path, content: str | bytes, bad: BadRows | None = None, encoding: str | None = None, size: int | None = None
+) -> pl.DataFrame:
+    """The table, in blocks of some characters (None: in one)."""
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    with pytest.MonkeyPatch.context() as patch:
+        if size is not None:
+            patch.setattr(tables, "LARGE", size)
+            patch.setattr(text_tables, "BLOCK", size)
+        return scan_table(path, bad=bad, encoding=encoding).collect()
+
+
+def refuse(path: Path, content: str | bytes) -> DataError:
+    with pytest.raises(DataError) as caught:
+        read(path, content)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("content", "columns"),
+    [
+        ('doc_id;text;labels;"Bemerkung, frei"\n1;a, b;c;d\n', ["doc_id", "text", "labels", "Bemerkung, frei"]),
+        ('"a, b, c, d";text;labels\n1;2;3\n', ["a, b, c, d", "text", "labels"]),
+        ('text;"two, ""three, four"", five"\n1;2\n', ["text", 'two, "three, four", five']),
+        ("text|codes, all|x\na|b|c\n", ["text", "codes, all", "x"]),
+        ("text;labels (a,b,c)\nfoo;bar\n", ["text", "labels (a,b,c)"]),
+        ("text;labels (a,b,c)\n\nfoo;bar\n", ["text", "labels (a,b,c)"]),
+        ('text;labels (a,b)\n"one; two";bar\n', ["text", "labels (a,b)"]),
+        ("text\tlabels, all\na, b\tx\n", ["text", "labels, all"]),
+        ("text,labels;codes\n", ["text", "labels;codes"]),
+        ('text;"labels\nor codes";split\na;b;c\n', ["text", "labels\nor codes", "split"]),
+        (",text,\n0,a,b\n", ["", "text", "_"]),
+    ],
+)
+def test_the_separator_is_the_one_that_header_and_first_row_agree_on(path: Path, content: str, columns: list[str]) -> None:
+    assert read(path, content).columns == columns
+
+
+def test_carriage_returns(path: Path) -> None:
+    """One within a row is left alone; lines that end in one alone are refused."""
+    assert read(path, 'text,labels\n"a\rb",c\nd\re,f\r\n').rows() == [("a\rb", "c"), ("d\re", "f")]
+    bad = BadRows()
+    assert read(path, "id,text,labels\n0,a\rb,z\n1,c\rd,e,f\n2,g,z\n", bad).rows() == [("0", "a\rb", "z"), ("2", "g", "z")]
+    assert [(row.line, row.content) for row in bad.rows] == [(3, "1,c\rd,e,f")]
+
+
+def test_names_in_messages_are_cut() -> None:
+    assert shorten("labels") == "labels"
+    assert shorten("x" * 41) == "x" * 39 + "…"
+    assert show_names(["a", "b" * 50]) == "a, " + "b" * 39 + "…"
+    assert show_names("abcdefghijklmnop") == "a, b, c, d, e, f, g, h, i, j, k, l"
+
+
+def test_half_a_character_in_text_is_no_half_character(path: Path) -> None:
+    assert read(path, r'{"text": "\ud83d\ude00 and \\ud83d"}').item() == "\U0001f600 and \\ud83d"
+
+
+def test_blank_lines_are_no_rows_but_count_as_lines(path: Path) -> None:
+    assert read(path, "\n \nid,text\n1,a\n\n2,b\n\n").rows() == [("1", "a"), ("2", "b")]
+    assert read(path, "text\na\n\nb\n").rows() == [("a",), (None,), ("b",)]
+
+
+@pytest.mark.parametrize("quotes", [1, 2, 7])
+def test_a_quote_amid_a_field_is_part_of_it(path: Path, quotes: int) -> None:
+    rows = [(str(i), f'a {i}" pipe', "x") for i in range(quotes)]
+    content = "id\ttext\tlabels\n" + "".join("\t".join(row) + "\n" for row in rows)
+    assert read(path, content).rows() == rows
+    error = refuse(path, content + '8\t"never closed\n9\ta\tb\n')
+    assert (error.what, error.where) == ("a quoted field is not closed", f"{path}, line {quotes + 2}")
+
+
+def test_a_quote_that_is_never_closed_fills_no_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_tables, "LONGEST", 60)
+    error = refuse(path, 'a,b\n1,2\n3,"' + "4\n" * 100 + '",5\n')
+    assert (error.what, error.where) == ("a quoted field is not closed", f"{path}, line 3")
+
+
+def test_short_rows_are_filled(path: Path) -> None:
+    assert read(path, 'a,b,c\n1\n2,"",3\n').rows() == [("1", None, None), ("2", None, "3")]
+
+
+ROWS_OF_CSV = "text,labels\n" + "some text,a\n" * 9
+OBJECTS = '{"text": "a"}\n' * 9
+BAD = {  # what is read before and after, and what is said of the row between
+    "too many fields": (ROWS_OF_CSV, b"x,y,z\n", "line 11: 3 fields, the header has 2"),
+    "too many behind a field of two lines": (ROWS_OF_CSV + '"a\nb",c\n', b"x,y,z\n", "line 13: 3 fields, the header has 2"),
+    "a byte in CSV": (ROWS_OF_CSV, b"x\xff,y\n", "line 11, column 2: byte 0xff is not UTF-8 (--encoding names another)"),
+    "a byte in a field of two lines": (ROWS_OF_CSV, b'"x\ny\xff",z\n', "line 12, column 2: byte 0xff is not UTF-8"),
+    "half a line": (OBJECTS, b'{"text": \n', "line 10, column 10: not JSON: Expecting value"),
+    "a list": (OBJECTS, b"[1]\n", "line 10: a JSON list, not an object"),
+    "a byte in JSON": (OBJECTS, b'{"text": "\xff"}\n', "line 10, column 11: byte 0xff is not UTF-8"),
+    "half a character": (OBJECTS, b'{"text": "\\ud83d"}\n', "line 10: a string holds half a character"),
+    "no number": (OBJECTS, b'{"text": NaN}\n', "line 10: NaN is no JSON"),
+    "deep": (OBJECTS, b'{"text": ' + b"[" * 3000 + b"]" * 3000 + b"}\n", "line 10: a number of thousands of digits, or lists"),
+    "zero byte": (OBJECTS, b'{"text": "\0"}\n', "line 10, column 11: not JSON"),
+}
+
+
+@pytest.mark.parametrize("case", [case for case in BAD if case != "zero byte"])
+@pytest.mark.parametrize("size", [None, 45, 100])
+def test_rows_that_cannot_be_read_are_named_and_left_out(path: Path, case: str, size: int | None) -> None:
+    sound, wrong, said = BAD[case]
+    rest = "".join(sound.splitlines(keepends=True)[1:])
+    bad, expected = BadRows(), read(path, sound + rest)
+    assert_frame_equal(read(path, sound.encode() + wrong + rest.encode(), bad, size=size), expected)
+    assert [str(row).removeprefix(f"{path}, ").startswith(said) for row in bad.rows] == [True]
+    for strict in (None, BadRows(strict=True)):
+        with pytest.raises(DataError, match="a row cannot be read") as caught:
+            read(path, sound.encode() + wrong + rest.encode(), strict, size=size)
+        assert said.startswith(caught.value.where.removeprefix(f"{path}, "))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252"])
+def test_other_encodings(path: Path, encoding: str) -> None:
+    lines = ["text;labels", *(f"tëxt {number};a,b" for number in range(9))]
+    content, rows = "\r\n".join(lines).encode(encoding), [(f"tëxt {number}", "a,b") for number in range(9)]
+    for size in (None, 90):
+        assert read(path, content, encoding=encoding if encoding == "cp1252" else None, size=size).rows() == rows
+
+
+VALUES = [st.integers(-9, 9) | st.sampled_from([0.5, -2.25]), st.text(max_size=4), st.lists(st.text(max_size=3), max_size=2), st.booleans()]
+
+
+@settings(deadline=None, max_examples=150)
+@given(rows=st.sampled_from(VALUES).flatmap(lambda values: st.lists(st.tuples(st.text(max_size=9), st.none() | values), min_size=3)))
+def test_json_lines_in_blocks(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, object]]) -> None:
+    path = tmp_path_factory.mktemp("lines") / "x.jsonl"
+    content = "\n".join(json.dumps({"text": text} if value is None else {"text": text, "a": value}) for text, value in rows)
+    frames = [read(path, content, size=size) for size in (None, 40)]
+    assert_frame_equal(*frames, check_column_order=False)
+
+
+def test_a_type_that_comes_late_makes_no_bad_row_count_twice(path: Path) -> None:
+    bad = BadRows()
+    assert read(path, '{"a": 1}\n' * 9 + "[1]\n" + '{"a": "x"}\n' * 9, bad, size=30)["a"].to_list() == ["1"] * 9 + ["x"] * 9
+    assert [row.line for row in bad.rows] == [10]
+
+
+CELLS = st.text(st.sampled_from('ab,;"\n\r\t é'), min_size=1, max_size=8).filter(str.strip)
+
+
+@settings(deadline=None, max_examples=150)
+@given(rows=st.lists(st.tuples(CELLS, CELLS), min_size=2, max_size=12), separator=st.sampled_from(",\t"))
+def test_rows_are_those_that_were_written(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]], separator: str) -> None:
+    path, stream = tmp_path_factory.mktemp("rows") / "x", io.StringIO(newline="")
+    csv.writer(stream, delimiter=separator, lineterminator="\r\n").writerows([("text", "labels"), *rows])
+    for size in (None, 30):
+        assert read(path, stream.getvalue(), size=size).rows() == rows
+
+
+def test_a_list_is_read_whole(path: Path) -> None:
+    assert read(path, '[{"text": "a"},\n{"text": "b"}]', size=8).rows() == [("a",), ("b",)]
+
+
+def test_a_large_table_is_the_same_as_a_small_one(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"text": [f'line "{number}"\nmore, text' for number in range(50)], "labels": ["a"] * 50})
+    write_table(frame, tmp_path / "x.tsv.gz")
+    assert_frame_equal(read(tmp_path / "y", (tmp_path / "x.tsv.gz").read_bytes(), size=99), frame)
+
+
+def parse(*cells: str | int | None) -> list[list[str | None] | None]:
+    column = pl.Series("labels", cells)
+    return parse_labels(column, find_separator([column]), "x.csv").to_list()
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["a;b", "c"], [["a", "b"], ["c"]]),
+        (["Smith, John;b", "c"], [["Smith, John", "b"], ["c"]]),
+        (["a|b,c"], [["a", "b,c"]]),
+        (["a,b", "c"], [["a", "b"], ["c"]]),
+        (["Mann, Thomas", "Musil, Robert", "Zweig, Stefan;Exil"], [["Mann, Thomas"], ["Musil, Robert"], ["Zweig, Stefan", "Exil"]]),
+        (["atrial fibrillation", "gout"], [["atrial fibrillation"], ["gout"]]),
+        (['["a, b", "c"]', "[]", None], [["a, b", "c"], [], []]),
+        (["['a', \"b's\"]", "[1, 2]"], [["a", "b's"], ["1", "2"]]),
+        (["['heart failure' \"Crohn's\"\n 'E11.9']", "['x']"], [["heart failure", "Crohn's", "E11.9"], ["x"]]),
+        (["[\"it's 'a' 'b'\", 'c']"], [["it's 'a' 'b'", "c"]]),
+        ([12, 7], [["12"], ["7"]]),
+        (["[draft] a;b"], [["[draft] a", "b"]]),
+        ([None, None], [[None], [None]]),
+    ],
+)
+def test_how_cells_are_cut(cells: list[str | int | None], expected: list[list[str]]) -> None:
+    assert parse(*cells) == expected
+
+
+def test_a_missing_cell_among_strings_stays_missing() -> None:
+    assert parse("a;b", None) == [["a", "b"], None]
+
+
+def test_the_separator_is_found_over_all_splits() -> None:
+    train, test = pl.Series("labels", ["a;b"]), pl.Series("labels", ["Smith, John"])
+    separator = find_separator([train, test])
+    assert separator == ";"
+    assert parse_labels(test, separator, "x.csv").to_list() == [["Smith, John"]]
+
+
+def test_lists_are_passed_on() -> None:
+    column = pl.Series("labels", [["a,b"], []])
+    assert parse_labels(column, None, "x.parquet") is column
+
+
+def test_an_empty_table_has_a_label_column_too() -> None:
+    assert parse_labels(pl.Series("labels", [], dtype=pl.String), None, "x.csv").dtype == pl.List(pl.String)
+
+
+@pytest.mark.parametrize(
+    ("cells", "row", "shown"),
+    [
+        (['["a"]', '["b"', '["c"]'], 2, '["b"'),
+        (['["a"]', "plain, text"], 2, "plain, text"),
+        (['["a"]', '["b", {"c": 1}]'], 2, '{"c": 1}'),
+    ],
+)
+def test_cells_that_are_no_lists_among_lists(cells: list[str], row: int, shown: str) -> None:
+    with pytest.raises(DataError, match="not a list") as caught:
+        parse(*cells)
+    assert shown in caught.value.what
+    assert caught.value.where == f"x.csv, column labels, row {row}"
+
+
+@pytest.mark.parametrize("dtype", [pl.Float64, pl.Float32, pl.Decimal(5, 1)])
+def test_numbers_with_a_fraction_are_no_labels(dtype: pl.DataType) -> None:
+    with pytest.raises(DataError, match=r"of type (Float|Decimal).*: 4\.5") as caught:
+        parse_labels(pl.Series("labels", [None, 4.5]).cast(dtype), None, "x.parquet")
+    assert "004.60 and 4.6 are the same" in caught.value.expected
+    assert "write these labels as strings" in caught.value.todo
+
+
+def test_with_an_empty_separator_each_cell_is_one_label() -> None:
+    cells = ["shock; septic, severe", '["a"]', None]
+    assert parse_labels(pl.Series("labels", cells), "", "x.csv").to_list() == [[cell] for cell in cells]
+
+
+def test_a_separator_for_cells_that_are_all_lists_is_refused() -> None:
+    with pytest.raises(DataError, match="lists already") as caught:
+        parse_labels(pl.Series("labels", ['["a", "b"]', None]), ";", "x.csv")
+    assert caught.value.todo == "leave --label-separator out"
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ('["a", "b c"]', ["a", "b c"]),
+        (" ['a', 'b']\n", ["a", "b"]),
+        ("['a' 'it\\'s'\n 'b']", ["a", "it's", "b"]),
+        ("['a, b' \"c\"]", ["a, b", "c"]),
+        ("[]", []),
+        ("[1, 2]", [1, 2]),
+        ("['a', None]", ["a", None]),
+    ],
+)
+def test_lists_are_read_as_they_are_printed(cell: str, expected: list[object]) -> None:
+    assert read_list(cell) == expected
+
+
+@pytest.mark.parametrize("cell", ["", "a", "[Old] history", "['a'", "{'a': 1}", "[f()]", "[" * 100_000, "['a' 'b'" + "[" * 3000])
+def test_what_is_no_list_is_none(cell: str) -> None:
+    assert read_list(cell) is None
+
+
+SCHEMA = {"number": pl.Int64(), "name": pl.String()}
+BLOCKS, ROWS = 120, 50_000
+
+PEAK = f"""
+import resource, sys
+from pathlib import Path
+import numpy as np, polars as pl
+from plant_cli.data.parquet import write_frames
+def frames(count):
+    for i in range(count):
+        yield pl.DataFrame({{"number": np.random.default_rng(i).integers(0, 2**62, {ROWS}), "other": np.full({ROWS}, i)}})
+write_frames(Path(sys.argv[1]), frames(8), {{"number": pl.Int64(), "other": pl.Int64()}}, {{}})
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+write_frames(Path(sys.argv[1]), frames({BLOCKS}), {{"number": pl.Int64(), "other": pl.Int64()}}, {{}})
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+"""
+
+
+def frames(count: int) -> Iterator[pl.DataFrame]:
+    for i in range(count):
+        yield pl.DataFrame({"number": [i, i], "name": [f"n{i}", None]})
+
+
+def test_frames_stand_below_one_another_in_order_with_the_metadata(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    write_frames(path, frames(100), SCHEMA, {"plant.format": "7"})
+    assert pl.read_parquet(path).equals(pl.concat(frames(100)))
+    assert pl.read_parquet_metadata(path)["plant.format"] == "7"
+    write_frames(path, frames(0), SCHEMA, {})
+    assert pl.read_parquet(path).schema == SCHEMA
+
+
+def test_what_the_frames_raise_comes_through_and_no_file_is_left(tmp_path: Path) -> None:
+    begun = []
+
+    def failing() -> Iterator[pl.DataFrame]:
+        begun.extend(tmp_path.iterdir())  # so that polars makes no file later on
+        yield from frames(3)
+        raise Interrupted("stopped", where="here", expected="more", todo="again")
+
+    with pytest.raises(Interrupted, match="stopped") as caught:
+        write_frames(tmp_path / "rows.parquet", failing(), SCHEMA, {})
+    assert caught.value.where == "here"
+    assert len(begun) == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    """96 MB of rows in 0.8 MB blocks add less than half of that to the process's peak."""
+    done = subprocess.run([sys.executable, "-c", PEAK, str(tmp_path / "rows.parquet")], capture_output=True, text=True, check=True)
+    assert pl.scan_parquet(tmp_path / "rows.parquet").select(pl.len()).collect().item() == BLOCKS * ROWS
+    assert int(done.stdout) < BLOCKS * ROWS * 16 // 2

@@ -1,14 +1,27 @@
+"""Words of a text, how they are reduced, and the language of a text."""
+
 from __future__ import annotations
 
 import time
 import unicodedata
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
+import numpy as np
 import pytest
 import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plant_cli.data.words import spell, words
+from plant_cli.api import ComponentError, SilentReporter, TokenBatch
+from plant_cli.data import word_analysis as module
+from plant_cli.data.corpus_files import AnalyserRecord
+from plant_cli.data.languages import FUNCTION_WORDS, SCRIPTS, find_language, name_language, share_languages
+from plant_cli.data.word_analysis import PLAIN, WordAnalyser, choose_analyser, find_other_packages
+from plant_cli.data.words import find_borders, number_words, spell, words
+from plant_cli.network.reading import match_texts
+from plant_cli.registry import Registry
 
 
 def plain(text: str) -> list[str]:
@@ -74,3 +87,259 @@ def test_a_quarter_of_a_million_words_takes_seconds() -> None:
 @given(st.text() | st.text(alphabet=st.characters(max_codepoint=127)))
 def test_words_without_places_are_the_same_words(text: str) -> None:
     assert spell(text) == plain(text)
+
+
+PHRASES = {"none": "as they stand", "lemmas": "as lemmas", "stems": "as stems"}
+FINNISH = "Potilaan sairaus on vakava, ja hän oli sairaalassa, kun hänen sairauttaan ei ollut vielä todettu. Sairauksien hoito se on."
+GERMAN = "Die Häuser und die Häusern der Stadt; das Haus, in dem er nicht war, wird mit den anderen Hauses auf der Karte von Berlin sein."
+SENTENCES = {
+    "ar": "كان المريض يعاني من ارتفاع في ضغط الدم الذي ظهر بعد أن توقف عن تناول الدواء في هذا العام.",
+    "bg": "Пациентът е приет в болницата с висока температура, която се е появила преди три дни, но не е лекуван.",
+    "cs": "Pacient byl přijat do nemocnice s horečkou, která se objevila před třemi dny, ale nebyl léčen a je v péči lékaře.",
+    "da": "Patienten blev indlagt på hospitalet med feber, som var begyndt efter en rejse, og han er ikke i behandling af lægen.",
+    "de": "Der Patient wurde mit Fieber in das Krankenhaus aufgenommen, das nach einer Reise begonnen hatte und nicht behandelt wurde.",
+    "en": "The patient was admitted to the hospital with a fever that had begun after a journey and was not treated.",
+    "es": "El paciente fue ingresado en el hospital con una fiebre que había comenzado tras un viaje y que no se trató.",
+    "et": "Patsient oli haiglas, kui tema palavik tõusis, ja see ei olnud enam sama haigus, mis oli alguses, kuid arst ei teadnud.",
+    "fi": "Potilas oli sairaalassa, kun hänen kuumeensa nousi, ja se ei ollut enää sama tauti, joka hän oli saanut, mutta ei kuollut.",
+    "fr": "Le patient a été admis à l'hôpital avec une fièvre qui avait commencé après un voyage et n'était pas traitée.",
+    "hu": "A beteg lázzal került a kórházba, és az orvos szerint ez nem volt súlyos, de még egy hétig ott kell lennie, mert nincs jól.",
+    "it": "Il paziente è stato ricoverato in ospedale con una febbre che era iniziata dopo un viaggio e non è stata curata.",
+    "nl": "De patiënt werd met koorts in het ziekenhuis opgenomen, die na een reis was begonnen en niet door de arts is behandeld.",
+    "pl": "Pacjent został przyjęty do szpitala z gorączką, która pojawiła się po podróży, ale nie był leczony i nie jest to choroba.",
+    "pt": "O paciente foi internado no hospital com uma febre que começou após uma viagem e que não foi tratada pelo médico.",
+    "ro": "Pacientul a fost internat în spital cu febră, care a apărut după o călătorie, dar nu este tratat și se simte mai rău.",
+    "ru": "Пациент был доставлен в больницу с температурой, которая не снижалась и после поездки, но он не был на лечении.",
+    "sv": "Patienten lades in på sjukhuset med feber som hade börjat efter en resa, och den är inte behandlad av läkaren för det var sent.",
+    "tr": "Hasta, bir yolculuktan sonra başlayan ateş ile hastaneye yatırıldı, ancak bu hastalık için daha önce tedavi olarak verildi.",
+    "uk": "Пацієнт був у лікарні з температурою, яка не знижувалася, але він не мав цього до поїздки, як і його син та дочка.",
+    "el": "Ο ασθενής εισήχθη στο νοσοκομείο με πυρετό.",
+    "he": "החולה אושפז בבית החולים עם חום.",
+    "hi": "मरीज को बुखार के साथ अस्पताल में भर्ती किया गया और उस का इलाज नहीं हुआ है।",
+    "ja": "患者は発熱のため入院した。",
+    "ko": "환자는 열이 나서 병원에 입원했다.",
+    "th": "ผู้ป่วยเข้ารับการรักษาในโรงพยาบาล",
+    "zh": "病人因发烧住院治疗。",
+}
+
+ENGLISH = SENTENCES["en"]
+
+
+def choose(asked: Any, *texts: str) -> tuple[AnalyserRecord, SilentReporter]:
+    told = SilentReporter()
+    return choose_analyser(asked, texts, told), told
+
+
+@pytest.mark.parametrize(
+    ("code", "auto", "asked"),
+    [
+        ("fi", "lemmas", "lemmas"),
+        ("de", "lemmas", "lemmas"),
+        ("ru", "lemmas", "lemmas"),
+        ("el", "lemmas", "lemmas"),
+        ("en", "none", "lemmas"),
+        ("es", "none", "lemmas"),
+        ("th", "none", "none"),
+        ("zh", "none", "none"),
+    ],
+)
+def test_the_language_decides(code: str, auto: str, asked: str) -> None:
+    record, told = choose("auto", SENTENCES[code])
+    assert record.methods == {code: auto}
+    assert [note.split(" (")[0] for note in told.notes] == [f"words are counted {PHRASES[auto]} in {name_language(code)}"]
+    assert not told.warnings
+    record, told = choose("lemmas", SENTENCES[code])
+    assert record.methods == {code: asked}
+    assert bool(told.warnings) == (asked == "none")
+    assert record.packages.keys() == (set() if asked == "none" else {"simplemma"})
+
+
+def test_stems_where_there_are_no_lemmas(monkeypatch: pytest.MonkeyPatch) -> None:
+    knows = module._knows
+    monkeypatch.setattr(module, "_knows", lambda spec, language: spec.name == "stems" and knows(spec, language))
+    record, _ = choose("auto", SENTENCES["fi"])
+    assert record.methods == {"fi": "stems"}
+    assert WordAnalyser(record).spell("sairauksien sairaudesta") == ["sairauks", "sairaud"]
+
+
+def test_an_analyser_that_nobody_registered() -> None:
+    with pytest.raises(ComponentError, match="there is no analyser named 'lemas'") as caught:
+        choose("lemas", FINNISH)
+    assert "lemmas" in caught.value.expected
+
+
+@pytest.mark.parametrize("asked", ["auto", "none"])
+def test_without_any_analyser_words_stay_as_they_are(asked: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "installed", Registry)
+    record, _ = choose(asked, FINNISH)
+    assert record.methods == ({"fi": "none"} if asked == "auto" else {})
+    assert WordAnalyser(record).spell("Sairauden") == ["sairauden"]
+
+
+def test_the_example_of_the_docs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger's analyser in one file: registered, nothing installed; its one language need not be recognised."""
+    path = Path(__file__).parents[2] / "docs" / "examples" / "plant-example" / "plant_example" / "analyser.py"
+    latin = ModuleType("plant_latin")
+    exec(compile(path.read_text("utf-8"), str(path), "exec"), vars(latin))
+    registry = Registry()
+    registry.register(latin, name="latin")
+    monkeypatch.setattr(module, "installed", lambda: registry)
+    record, told = choose("latin-stems", "Gallia est omnis divisa in partes tres")
+    assert (record.asked, record.methods, record.shares, record.packages) == ("latin-stems", {"la": "latin-stems"}, {"la": 1.0}, {})
+    assert told.notes[0].startswith("words are counted as Latin stems in la (100%)")
+    assert not told.warnings
+    found = WordAnalyser(record)
+    assert found.spell("Aquarum, aquam; AQUAS") == ["aqu"] * 3
+    assert found.spell("O aquas!") == ["o", "aqu"]
+    assert found.hash != PLAIN.hash
+
+
+@pytest.mark.parametrize("asked", ["auto", "none", "lemmas", "stems"])
+def test_texts_in_no_recognised_language_stay_as_they_are(asked: str) -> None:
+    record, told = choose(asked, "Häuser 12 mg", "houses; Häuser")
+    found = WordAnalyser(record)
+    assert found.spell("Häuser houses") == ["häuser", "houses"]
+    assert found.hash == PLAIN.hash
+    assert told.warnings == (
+        [f"words are counted as they stand, not as {asked}: the language of the documents is not recognised"]
+        if asked in ("lemmas", "stems")
+        else []
+    )
+    assert told.notes == (
+        ["words are counted as they stand: the language of the documents is not recognised (--analyser)"] if asked == "auto" else []
+    )
+
+
+def test_forms_of_a_word_are_one_word() -> None:
+    found = WordAnalyser(choose("auto", FINNISH)[0])
+    assert found.spell("Sairaus, sairauden, SAIRAUKSIEN") == ["sairaus"] * 3
+    german = WordAnalyser(choose("lemmas", GERMAN)[0])
+    assert set(german.spell("Haus Häuser HÄUSERN Hauses")) == {"haus"}
+    assert german.spell("xyzqs 12") == ["xyzqs"]
+
+
+@pytest.mark.parametrize("text", [FINNISH, GERMAN, SENTENCES["ru"], SENTENCES["el"], "Ha\u0308user, ΣΊΣΥΦΟΣ", "中文 Haus"])
+def test_places_are_those_of_the_forms(text: str) -> None:
+    for record in (AnalyserRecord(methods={"de": "lemmas"}), AnalyserRecord(methods={"fi": "stems"})):
+        found = WordAnalyser(record)
+        assert find_borders(text).tolist() == [place for _, *place in words(text)]
+        assert len(found.spell(text)) == len(words(text))
+
+
+def test_the_language_of_each_text_decides_where_there_are_several() -> None:
+    record, told = choose("auto", *[GERMAN] * 3, ENGLISH, ENGLISH, "…")
+    assert record.methods == {"de": "lemmas", "en": "none"}
+    [note] = told.notes
+    assert note.startswith("words are counted as lemmas in German (50%), as they stand in English (33%): ")
+    found = WordAnalyser(record)
+    assert found.spell(ENGLISH) == spell(ENGLISH)
+    assert "sein" in found.spell(GERMAN)
+    assert "war" not in found.spell(GERMAN)
+    assert found.spell("Häuser") == ["haus"]  # not recognised: the main language
+    assert found.spell(SENTENCES["th"]) == spell(SENTENCES["th"])
+
+
+def test_a_stray_language_counts_for_nothing() -> None:
+    record, _ = choose("auto", *[FINNISH] * 30, GERMAN)
+    assert list(record.methods) == ["fi"]
+
+
+def test_short_texts_are_recognised_together() -> None:
+    pieces = [FINNISH[start : start + 20] for start in range(0, len(FINNISH), 20)] * 20
+    record, _ = choose("auto", *pieces)
+    assert record.methods == {"fi": "lemmas"}
+
+
+def test_another_version_of_a_package_is_told() -> None:
+    record, _ = choose("auto", FINNISH)
+    assert find_other_packages(record) == []
+    [found] = find_other_packages(record.model_copy(update={"packages": {"simplemma": "0.1"}}))
+    assert found.startswith("simplemma 0.1, now ")
+
+
+def test_tokens_of_all_forms_belong_to_the_lemma() -> None:
+    found = WordAnalyser(AnalyserRecord(methods={"de": "lemmas"}))
+    text = "Häuser am Haus"  # tokens: "Häu" "ser" "am" "Haus"
+    spans = np.array([[0, 3], [3, 6], [7, 9], [10, 14]], dtype=np.int32)
+    tokens = TokenBatch(ids=[np.arange(4)], spans=[spans], dropped=[0])
+    [matched] = match_texts([text], number_words([found.spell(text)]), tokens, ["haus"])
+    assert matched.vocabulary.tolist() == [0, -1]
+    assert {(int(t), int(w)) for t, w in zip(matched.token, matched.word, strict=True)} == {(0, 0), (1, 0), (2, 1), (3, 0)}
+
+
+def test_a_quarter_of_a_million_words_takes_seconds_of_word_analysis() -> None:
+    found = WordAnalyser(AnalyserRecord(methods={"de": "lemmas"}))
+    text = "Der schnelle braune Fuchs überspringt den faulen Hund; " * 31_250
+    found.spell(text[:200])
+    start = time.process_time()
+    assert len(found.spell(text)) == 250_000
+    assert time.process_time() - start < 2
+
+
+def test_the_forms_that_were_met_are_known() -> None:
+    found = WordAnalyser(AnalyserRecord(methods={"de": "lemmas"}))
+    found.spell("Häuser gute HAUS")
+    assert list(found.forms()) == [("haus", "häuser"), ("gut", "gute"), ("haus", "haus")]
+    assert list(PLAIN.forms()) == []
+
+
+# One sentence each, none of them from what the lists were tried on.
+
+
+@pytest.mark.parametrize(("code", "text"), SENTENCES.items())
+def test_a_sentence_is_enough(code: str, text: str) -> None:
+    assert find_language(text) == code
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "12.5 mg, 3 × 4; 2021-05-06",
+        "Pneumonia bilateral",
+        "DIN 14-3:1971 ; DIN 14-4:1971 ; DIN 16-1:1980 ; DIN EN 1360:2013",  # `din` and `en` are function words, elsewhere
+        "Qtly div 35 cts vs 35 cts in prior qtr Payable April one Record March 14",
+    ],
+)
+def test_what_is_not_recognised_is_none(text: str) -> None:
+    assert find_language(text) is None
+
+
+def test_letters_of_formulas_do_not_make_a_text_greek() -> None:
+    assert find_language("The α and β chains of the protein are not in the cell, but they are bound by λ.") == "en"
+
+
+def test_the_language_is_that_of_most_words_not_of_most_different_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    german, english = "eins zwei drei vier elf", "one two three four"
+    table = {word: [code] for code, words in (("de", german), ("en", english)) for word in words.split()}
+    monkeypatch.setattr("plant_cli.data.languages._languages_by_word", lambda: table)
+    assert find_language(f"{german} {english} {english} {english}") == "en"
+
+
+def test_little_kana_between_chinese_characters_is_japanese() -> None:
+    assert find_language("患者の発熱と入院経過観察") == "ja"
+
+
+def test_shares_of_a_mixed_corpus() -> None:
+    texts = [SENTENCES["es"]] * 6 + [SENTENCES["en"]] * 3 + ["-"]
+    assert share_languages(texts) == {"es": 0.6, "en": 0.3, None: 0.1}
+    assert share_languages(texts * 1000) == pytest.approx({"es": 0.6, "en": 0.3, None: 0.1}, abs=0.06)
+    assert share_languages([]) == {}
+
+
+def test_every_language_has_a_name() -> None:
+    assert name_language("fi") == "Finnish"
+    assert name_language("ja") == "Japanese"
+
+
+def test_function_words_are_words_as_texts_are_split_into() -> None:
+    for code, (name, listed) in FUNCTION_WORDS.items():
+        found = listed.split()
+        assert len(code) == 2
+        assert name.istitle()
+        assert len(found) == len(set(found)) >= 20, code
+        assert [spell(word) for word in found] == [[word] for word in found], code
+
+
+def test_a_language_is_recognised_in_one_way() -> None:
+    assert not SCRIPTS.keys() & FUNCTION_WORDS.keys()

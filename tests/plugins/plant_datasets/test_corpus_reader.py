@@ -137,12 +137,6 @@ def test_files_are_found_by_the_words_of_their_names(tmp_path: Path) -> None:
         find_parts(tmp_path, is_line_file)
 
 
-def test_a_folder_without_training_files(tmp_path: Path) -> None:
-    (tmp_path / "test.txt").touch()
-    with pytest.raises(DataError, match="no training documents"):
-        find_parts(tmp_path, is_line_file)
-
-
 def test_documents_without_splits_are_split_and_ids_are_made(tmp_path: Path) -> None:
     one = reading(tmp_path).dataset({"train": [Document(1, "t", ["a"]), Document(2, "u", [], "own")]})
     assert one.splits["train"].collect()["doc_id"].to_list() == ["train-1", "own"]
