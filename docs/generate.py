@@ -130,16 +130,28 @@ def component_pages() -> Iterator[str]:
         specs = shipped(kind.spec)
         chains = [shared_models(spec.options, [other.options for other in specs]) for spec in specs]
         yield from (f"## {kind.plural.capitalize()}", "")
+        if plain := [code(spec.name) for spec in specs if is_plain(spec)]:
+            yield from ("Without options ([The corpus](corpus.md) says what they read):", "", f"{', '.join(plain)}.", "")
         for spec, chain in zip(specs, chains, strict=True):
-            yield from (f"### {kind.name.capitalize()} `{spec.name}`", "", spec.summary, "")
-            if spec.source:
-                yield from (f"Source: {spec.source}.", "")
-            if isinstance(spec, BackboneSpec) and spec.languages:
-                yield from (f"Languages: {', '.join(spec.languages)}.", "")
-            yield from own_options(spec.options, chain)
+            yield from () if is_plain(spec) else component_section(kind, spec, chain)
         shared = {chain[i]: chain[i + 1 :] for chain in chains for i in reversed(range(len(chain)))}
         for model, further in shared.items():
             yield from (f"### {title(model)}", "", *own_options(model, further))
+
+
+def is_plain(spec: Spec) -> bool:
+    """Whether another page says all there is to say of a component: a dataset without options."""
+    return isinstance(spec, DatasetSpec) and not spec.options.model_fields
+
+
+def component_section(kind: Kind, spec: Spec, chain: Sequence[type[Options]]) -> Iterator[str]:
+    """What one component is, and its options."""
+    yield from (f"### {kind.name.capitalize()} `{spec.name}`", "", spec.summary, "")
+    if spec.source:
+        yield from (f"Source: {spec.source}.", "")
+    if isinstance(spec, BackboneSpec) and spec.languages:
+        yield from (f"Languages: {', '.join(spec.languages)}.", "")
+    yield from own_options(spec.options, chain)
 
 
 def shared_models(options: type[Options], others: Sequence[type[Options]]) -> list[type[Options]]:
@@ -153,7 +165,7 @@ def own_options(options: type[Options], chain: Sequence[type[Options]]) -> Itera
     known = list(option_rows(chain[0])) if chain and chain[0] is not options else []
     own = [] if options in chain else [row for row in option_rows(options) if row not in known]
     yield from option_entries(own) if own else ()
-    links = [f"[{title(model)}](#{slug(title(model))})" for model in chain]
+    links = [f"[{title(model).removeprefix('Options of ')}](#{slug(title(model))})" for model in chain]
     yield from (f"{'Further options' if own else 'Options'}: {', '.join(links)}.", "") if links else ()
 
 
@@ -198,8 +210,8 @@ def entries(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def lower_first(text: str) -> str:
-    """A sentence as it stands behind a colon; abbreviations stay as they are."""
-    return text if text[1:2].isupper() or text[:1] in "[`" else text[:1].lower() + text[1:]
+    """A sentence as it stands behind a colon; abbreviations and single letters stay as they are."""
+    return text[:1].lower() + text[1:] if text[1:2].islower() or text.startswith("A ") else text
 
 
 def fields_of(value: type) -> Iterator[tuple[str, str]]:
