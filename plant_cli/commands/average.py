@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from plant_cli.api import Corpus, DataError, Result, SplitName, StageContext, UsageError
+from plant_cli.api.context import with_tag
 from plant_cli.commands.command_options import PredictOptions
 from plant_cli.commands.scored_split import report, require_every_score, score_split
 from plant_cli.data.corpus_files import CorpusRecord
@@ -91,7 +92,7 @@ def _find_member(context: StageContext, name: str) -> tuple[str, Path, Callable[
     run = Run.open(location.run)
     _refuse_other_corpus(context.corpus(), run)
     stage, mig = run.stage("finetune", location.tag), run.stage("mig")
-    stage.require(todo=f"plant finetune --run {shlex.quote(str(run.path))}" + (f" --tag {location.tag}" if location.tag else ""))
+    stage.require(todo=with_tag(f"plant finetune --run {shlex.quote(str(run.path))}", location.tag))
     return name, stage.path, lambda: mig.path if mig.is_done() else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 from pydantic import field_validator, model_validator
@@ -12,6 +13,7 @@ from plant_cli.data.shares import Shard
 from plant_cli.evaluation.results import DEFAULT_METRICS, FEWEST, ScoringOptions, parse_gates, refuse_too_few
 from plant_cli.evaluation.targets import FORM, parse_targets
 
+everyday = partial(option, level="everyday")  # in the short help of a command
 SHARE = r"^\d+/\d+$"  # of a corpus, such as 2/4
 
 
@@ -35,16 +37,16 @@ class MakeOptions(OutputOptions):
     """Which generator runs, and how large its corpus is."""
 
     dataset: str = option(help="A dataset plugin that generates a corpus.", argument=True)
-    documents: int | None = option(None, "Documents to generate (default: the generator's).", level="everyday", ge=1)
-    labels: int | None = option(None, "Labels to generate (default: the generator's).", level="everyday", ge=1)
-    seed: int | None = option(None, "Equal seeds give equal corpora (default: the generator's).", level="everyday", ge=0)
+    documents: int | None = everyday(None, "Documents to generate (default: the generator's).", ge=1)
+    labels: int | None = everyday(None, "Labels to generate (default: the generator's).", ge=1)
+    seed: int | None = everyday(None, "Equal seeds give equal corpora (default: the generator's).", ge=0)
 
 
 class SplitOptions(OutputOptions):
     """How large the splits are."""
 
-    test: float = option(0.15, "Share of the documents for test.", level="everyday", ge=0, lt=1)
-    validation: float = option(0.05, "Share of the documents for validation.", level="everyday", ge=0, lt=1)
+    test: float = everyday(0.15, "Share of the documents for test.", ge=0, lt=1)
+    validation: float = everyday(0.05, "Share of the documents for validation.", ge=0, lt=1)
     seed: int = option(0, "Equal seeds give equal splits.", ge=0)
 
 
@@ -53,9 +55,7 @@ class ConvertOptions(Options):
 
     path: str = option(help="The corpus: a table, or a folder of splits.", argument=True)
     output: str = option(help="A table such as data.parquet, .jsonl, .csv or .tsv (.gz, .zst), or a folder.", argument=True, min_length=1)
-    to: str | None = option(
-        None, "The format to write, by the name of its dataset plugin (default: tables, as OUTPUT is named).", level="everyday"
-    )
+    to: str | None = everyday(None, "The format to write, by the name of its dataset plugin (default: tables, as OUTPUT is named).")
     compression: Literal["none", "gz", "zst"] = option("none", "How text files of the format are compressed.")
     shard: str | None = option(
         None,
@@ -69,18 +69,15 @@ class ConvertOptions(Options):
 class CheckOptions(Options):
     """What is compared, what counts as failure, and where a cleaned copy goes."""
 
-    fail_on_warning: bool = option(
-        False,
-        "Exit with code 4 if there is a warning; without it, only for what would stop a run. Rows that cannot be read: see --strict.",
-        level="everyday",
+    fail_on_warning: bool = everyday(
+        False, "Exit with code 4 if there is a warning; without it, only for what would stop a run. Rows that cannot be read: see --strict."
     )
     backbone: Choice | None = choice(
         "backbone", None, "Compare the texts with what this backbone reads: language and length.", level="everyday"
     )
-    fix: str | None = option(
+    fix: str | None = everyday(
         None,
         "Write a cleaned copy: a table such as clean.parquet, or a folder; FIX.changes.tsv lists every change.",
-        level="everyday",
         min_length=1,
         value="FILE",
     )
@@ -91,14 +88,14 @@ class DriftOptions(Options):
 
     before: str = option(help="The earlier corpus; for example, the one that a model was trained on.", argument=True)
     after: str = option(help="The later corpus.", argument=True)
-    limit: int = option(10, "Rows of each table.", level="everyday", short="-l", ge=1)
+    limit: int = everyday(10, "Rows of each table.", short="-l", ge=1)
 
 
 class InfoOptions(Options):
     """Which corpus."""
 
-    name: str | None = option(None, "A named corpus, such as eurlex-4k (default: list them).", level="everyday", argument=True)
-    path: str | None = option(None, "A download of it, to be counted.", level="everyday", argument=True, path=True)
+    name: str | None = everyday(None, "A named corpus, such as eurlex-4k (default: list them).", argument=True)
+    path: str | None = everyday(None, "A download of it, to be counted.", argument=True, path=True)
 
 
 class DiffOptions(Options):
@@ -113,22 +110,21 @@ class DiffOptions(Options):
         min_length=2,
         max_length=2,
     )
-    split: SplitName = option("test", "The split to compare on.", level="everyday")
+    split: SplitName = everyday("test", "The split to compare on.")
     k: int | None = option(None, "Compare the k highest-scored labels, not those that reach the threshold.", ge=1)
     threshold: float | None = option(None, "Threshold of predictions files (default 0.5).")
     label_order: str | None = option(None, "For files that number their labels: a file with a label a line, from 0.", path=True)
-    limit: int = option(10, "Documents and labels shown at either end; the files hold all.", level="everyday", ge=1)
+    limit: int = everyday(10, "Documents and labels shown at either end; the files hold all.", ge=1)
 
 
 class EvalOptions(ScoringOptions):
     """Options of `eval`."""
 
-    require: list[str] = option([], "Fail unless this holds, such as 'P@5>=0.6' (repeatable; exit code 7).", level="everyday")
-    predictions: str | None = option(
+    require: list[str] = everyday([], "Fail unless this holds, such as 'P@5>=0.6' (repeatable; exit code 7).")
+    predictions: str | None = everyday(
         None,
         "Evaluate another tool's predictions: Parquet, JSON lines or CSV with doc_id, labels, scores; Annif's JSON lines; XMLRepository "
         "sparse text; npz; label:score text; a TREC run; a table with doc_id, label, score.",
-        level="everyday",
         path=True,
     )
     threshold: float | None = option(
@@ -149,17 +145,15 @@ class ExportOptions(Options):
     """Options of `export`."""
 
     folder: str = option(help="The folder to write; made if it does not exist.", argument=True, min_length=1)
-    merge: bool = option(
-        False,
-        "Write whole weights, with the adapter merged in (bf16 if they were quantised). Default: the adapter and the id of its base.",
-        level="everyday",
+    merge: bool = everyday(
+        False, "Write whole weights, with the adapter merged in (bf16 if they were quantised). Default: the adapter and the id of its base."
     )
 
 
 class MigOptions(Options):
     """Options of `mig`."""
 
-    k: int = option(1000, "Words kept for each label, at most.", level="everyday", ge=1)
+    k: int = everyday(1000, "Words kept for each label, at most.", ge=1)
     min_df: int = option(2, "Words in fewer training documents than this are left out.", ge=1)
     sign: Literal["positive", "any"] = option(
         "positive",
@@ -215,55 +209,50 @@ class MigShowOptions(Options):
     """Options of `mig show`."""
 
     label: str = option(help="Id or title of a label, or a part of one; put -- before one that begins with a dash.", argument=True)
-    limit: int = option(20, "Words shown.", level="everyday", ge=1)
+    limit: int = everyday(20, "Words shown.", ge=1)
 
 
 class EditOptions(Options):
     """Options of `mig edit`."""
 
-    label: str | None = option(None, "Id or title of a label; put -- before one that begins with a dash.", level="everyday", argument=True)
-    deny: tuple[str, ...] = option((), "A word that must not count for the label (repeatable).", level="everyday")
-    allow: tuple[str, ...] = option((), "A word and its relevance from 0 to 1, such as stroke=0.8 (repeatable).", level="everyday")
-    list: bool = option(False, "Show the edits of the label, or of all labels; change nothing.", level="everyday")
-    clear: bool = option(
-        False,
-        "Drop the earlier edits of the label, or of all labels (a copy of all edits is kept in a file next to the folder).",
-        level="everyday",
+    label: str | None = everyday(None, "Id or title of a label; put -- before one that begins with a dash.", argument=True)
+    deny: tuple[str, ...] = everyday((), "A word that must not count for the label (repeatable).")
+    allow: tuple[str, ...] = everyday((), "A word and its relevance from 0 to 1, such as stroke=0.8 (repeatable).")
+    list: bool = everyday(False, "Show the edits of the label, or of all labels; change nothing.")
+    clear: bool = everyday(
+        False, "Drop the earlier edits of the label, or of all labels (a copy of all edits is kept in a file next to the folder)."
     )
 
 
 class PlanOptions(Options):
     """What to plan."""
 
-    recipe: str | None = option(
-        None, "The recipe, a file or a shipped one's name (default: the run as it is).", level="everyday", argument=True
-    )
+    recipe: str | None = everyday(None, "The recipe, a file or a shipped one's name (default: the run as it is).", argument=True)
 
 
 class PluginShowOptions(Options):
     """Options of `plant plugins show`."""
 
     name: str = option(help="A component's name, such as `minilm`.", argument=True)
-    kind: str | None = option(None, "Only this kind of component, where several share the name.", level="everyday")
+    kind: str | None = everyday(None, "Only this kind of component, where several share the name.")
 
 
 class PredictOptions(Options):
     """Options of `predict`."""
 
-    systems: list[str] = option(
+    systems: list[str] = everyday(
         [],
         "Systems to average, with --average: a folder in the run (finetune-baseline), a tag, or the folder of another "
         "run. Each is loaded and scores every label; stored predictions are not reused.",
-        level="everyday",
         argument=True,
         path=True,
     )
-    average: bool = option(False, "Average the scores of the named systems, two or more; --tag names the result.", level="everyday")
+    average: bool = everyday(False, "Average the scores of the named systems, two or more; --tag names the result.")
     mean: Literal["probabilities", "logits"] = option("probabilities", "What is averaged.")
     tune: Literal["micro-F1", "macro-F1"] = option("micro-F1", "What the threshold of an average, tuned on validation, maximises.")
-    split: Literal["train", "validation", "test"] = option("test", "The split to score.", level="everyday")
-    top_k: int = option(100, "Labels kept of each document.", level="everyday", ge=1)
-    micro_batch: int = option(16, "Documents scored at once; lower it when memory runs out.", level="everyday", ge=1, was="batch")
+    split: Literal["train", "validation", "test"] = everyday("test", "The split to score.")
+    top_k: int = everyday(100, "Labels kept of each document.", ge=1)
+    micro_batch: int = everyday(16, "Documents scored at once; lower it when memory runs out.", ge=1, was="batch")
     shortlist: Choice | None = choice(
         "shortlist", None, "Score only the labels that this proposes; needs `plant mig`. Default: every label is scored."
     )
@@ -272,7 +261,7 @@ class PredictOptions(Options):
         "Add a column `decisions` (assign, review or reject) by thresholds that `plant thresholds` chose: its folder, its tag, or a file.",
         path="or name",
     )
-    auc: bool = option(False, "Keep the score of every label for AUC: 4 bytes each; `plant eval` can then report AUC.", level="everyday")
+    auc: bool = everyday(False, "Keep the score of every label for AUC: 4 bytes each; `plant eval` can then report AUC.")
     cache_limit: float = option(
         8.0,
         "Disk for the cached hidden states of the split, in GB (frozen backbones only): other systems and seeds of the run read them, too.",
@@ -305,7 +294,7 @@ class PredictOptions(Options):
 class QuickstartOptions(Options):
     """Options of `quickstart`."""
 
-    backbone: str | None = option(None, "The backbone (default: minilm where its weights are installed, else tiny).", level="everyday")
+    backbone: str | None = everyday(None, "The backbone (default: minilm where its weights are installed, else tiny).")
 
 
 class NameOptions(Options):
@@ -317,9 +306,7 @@ class NameOptions(Options):
 class CopyOptions(NameOptions):
     """Which recipe, and where to."""
 
-    file: str | None = option(
-        None, "The file to write (default: the recipe's name in the working directory).", level="everyday", argument=True
-    )
+    file: str | None = everyday(None, "The file to write (default: the recipe's name in the working directory).", argument=True)
 
 
 MOST_DOCUMENTS = 100
@@ -328,33 +315,22 @@ MOST_DOCUMENTS = 100
 class ReportOptions(Options):
     """Options of `report`."""
 
-    systems: list[str] = option(
+    systems: list[str] = everyday(
         [],
         "The system to judge, then those to compare it with: the folder of a run, a stage's folder in one, or a folder "
         "(finetune-baseline) or tag in --run. Each must be evaluated. Default: the one without a tag in --run.",
-        level="everyday",
         argument=True,
         path=True,
     )
-    output: str = option(
-        "report.html", "The page, one HTML file that fetches nothing.", level="everyday", short="-O", min_length=1, value="FILE"
-    )
-    figures: str | None = option(
-        None,
-        "Also write every figure here: as SVG and PNG, and the headline in LaTeX and Markdown.",
-        level="everyday",
-        min_length=1,
-        value="FOLDER",
+    output: str = everyday("report.html", "The page, one HTML file that fetches nothing.", short="-O", min_length=1, value="FILE")
+    figures: str | None = everyday(
+        None, "Also write every figure here: as SVG and PNG, and the headline in LaTeX and Markdown.", min_length=1, value="FOLDER"
     )
     tables: str | None = option(
         None, "Write the headline in LaTeX and Markdown here (default: in the folder of the figures).", min_length=1, value="FOLDER"
     )
-    documents: int = option(
-        10,
-        "Documents shown with their evidence; this loads the model. 0: none, and no text on the page.",
-        level="everyday",
-        ge=0,
-        le=MOST_DOCUMENTS,
+    documents: int = everyday(
+        10, "Documents shown with their evidence; this loads the model. 0: none, and no text on the page.", ge=0, le=MOST_DOCUMENTS
     )
     paper: bool = option(False, "Mark the differences that `plant significance` recorded by the published rule.")
 
@@ -363,9 +339,7 @@ class RunOptions(Options):
     """Which recipe, and with how many seeds."""
 
     recipe: str = option(help="The recipe, a file or the name of a shipped one.", argument=True)
-    seeds: int = option(
-        1, "Train with this many seeds, from the recipe's on; stages that do not depend on the seed run once.", level="everyday", ge=1
-    )
+    seeds: int = everyday(1, "Train with this many seeds, from the recipe's on; stages that do not depend on the seed run once.", ge=1)
 
 
 class SignificanceOptions(ScoringOptions):
@@ -379,25 +353,19 @@ class SignificanceOptions(ScoringOptions):
         path=True,
         min_length=1,
     )
-    metric: list[str] = option([], f"Only this metric (repeatable). Default: {', '.join(DEFAULT_METRICS)}.", level="everyday", short="-m")
-    bootstrap: int = option(1000, "Resamples for the intervals of the differences.", level="everyday", ge=1)
+    metric: list[str] = everyday([], f"Only this metric (repeatable). Default: {', '.join(DEFAULT_METRICS)}.", short="-m")
+    bootstrap: int = everyday(1000, "Resamples for the intervals of the differences.", ge=1)
     permutations: int = option(10000, "Random swaps behind p (approximate randomisation); p is at least 1/(1 + this).", ge=1)
-    require: list[str] = option(
-        [],
-        "Fail unless A is better by 'p<0.05' (all metrics), 'p[P@5]<0.05', or 'difference[P@5]>=0.01' (repeatable; exit code 7).",
-        level="everyday",
+    require: list[str] = everyday(
+        [], "Fail unless A is better by 'p<0.05' (all metrics), 'p[P@5]<0.05', or 'difference[P@5]>=0.01' (repeatable; exit code 7)."
     )
-    paper: bool = option(
+    paper: bool = everyday(
         False,
         "Report by the published rule: mean gain and plain percentiles of the replicates; Wilcoxon over documents for P@k and R@k, over "
         "replicates for F1 and AUC (there p shrinks with their number).",
-        level="everyday",
     )
-    seeds: int | None = option(
-        None,
-        "Compare means over this many seeds; `plant run --seeds` trains them. With one system: only its spread.",
-        level="everyday",
-        ge=2,
+    seeds: int | None = everyday(
+        None, "Compare means over this many seeds; `plant run --seeds` trains them. With one system: only its spread.", ge=2
     )
 
     @model_validator(mode="after")
@@ -421,37 +389,30 @@ FEW, MANY = 10, 100  # labels of a text that are looked at
 class SuggestOptions(Options):
     """Options of `suggest`."""
 
-    path: str | None = option(
+    path: str | None = everyday(
         None,
         "Texts to label: a table, which needs no labels; a .txt file or a folder of them; or - for one text on standard input.",
-        level="everyday",
         argument=True,
     )
-    text: str | None = option(None, "One text to label, instead of a table.", level="everyday")
-    top_k: int | None = option(
-        None, f"Labels suggested for each text, at most (default: {FEW}; with --assigned {MANY}).", level="everyday", ge=1
-    )
-    assigned: bool = option(False, "Only labels that reach the threshold tuned on validation.", level="everyday")
-    thresholds: str | None = option(
+    text: str | None = everyday(None, "One text to label, instead of a table.")
+    top_k: int | None = everyday(None, f"Labels suggested for each text, at most (default: {FEW}; with --assigned {MANY}).", ge=1)
+    assigned: bool = everyday(False, "Only labels that reach the threshold tuned on validation.")
+    thresholds: str | None = everyday(
         None,
         "Decide by these thresholds of `plant thresholds` (its folder, its tag, or a file): for each label, assign, review or reject.",
-        level="everyday",
         path="or name",
     )
     micro_batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1, was="batch")
-    why: bool = option(
-        False,
-        "Say why each label is suggested: how much the network and each scorer add, and by which words, title or training documents.",
-        level="everyday",
+    why: bool = everyday(
+        False, "Say why each label is suggested: how much the network and each scorer add, and by which words, title or training documents."
     )
     text_column: str | None = option(None, "The column that holds the texts, or several (default: as in the run's corpus).", value="COLUMN")
     encoding: str | None = option(None, "Encoding of the texts (default: UTF-8, or that of the run's corpus where they are not UTF-8).")
     id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).", value="COLUMN")
-    output: str | None = option(
+    output: str | None = everyday(
         None,
         "Write the suggestions to this table. .csv and .tsv have a row for each suggestion (doc_id, rank, label, "
         "title, score, threshold, assigned); .jsonl and .parquet have one for each document, with lists.",
-        level="everyday",
         short="-O",
         min_length=1,
         value="FILE",
@@ -461,25 +422,20 @@ class SuggestOptions(Options):
 class ThresholdOptions(Options):
     """Options of `thresholds`."""
 
-    system: str | None = option(
+    system: str | None = everyday(
         None,
         "The system that decides: a folder in the run (finetune-baseline), a tag, or a file of any tool's predictions of "
         "validation. Default: the network of this run, or of --tag.",
-        level="everyday",
         argument=True,
         path="or name",
     )
-    target: list[str] = option(
-        [], f"What automatic assignment must reach: {FORM}: the recall is then that of assigned and reviewed labels.", level="everyday"
+    target: list[str] = everyday(
+        [], f"What automatic assignment must reach: {FORM}: the recall is then that of assigned and reviewed labels."
     )
-    review: float = option(
-        0.1,
-        "Lowest probability of a label to review. Not used when --target names both a precision and a recall.",
-        level="everyday",
-        ge=0,
-        le=1,
+    review: float = everyday(
+        0.1, "Lowest probability of a label to review. Not used when --target names both a precision and a recall.", ge=0, le=1
     )
-    measure: SplitName | None = option(None, "Also measure on this split (such as test); nothing is chosen by it.", level="everyday")
+    measure: SplitName | None = everyday(None, "Also measure on this split (such as test); nothing is chosen by it.")
     measure_predictions: str | None = option(None, "A file with the predictions of that split, for a system that is a file.", path=True)
     bootstrap: int = option(1000, f"Resamples of the documents behind the intervals, {FEWEST} or more; 0: no intervals.", ge=0)
     level: float = option(0.95, "Coverage of the intervals.", gt=0, lt=1)
@@ -504,5 +460,5 @@ class ThresholdOptions(Options):
 class VerifyOptions(Options):
     """Options of `verify`."""
 
-    folder: str | None = option(None, "The run folder (default: that of --run).", level="everyday", argument=True, path=True)
-    recompute: bool = option(True, "Compute all figures again from the predictions; compare them with the recorded ones.", level="everyday")
+    folder: str | None = everyday(None, "The run folder (default: that of --run).", argument=True, path=True)
+    recompute: bool = everyday(True, "Compute all figures again from the predictions; compare them with the recorded ones.")

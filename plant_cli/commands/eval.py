@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,7 +57,10 @@ def run(context: StageContext, options: EvalOptions) -> Result:
     gates = parse_gates(options.require)
     numbering = read_numbering(options.label_order, options.remove_pairs)
     evaluation, conditions, predictions = _evaluate(context, options, numbering, required=[gate.metric for gate in gates])
-    parts = _measure_parts(context, options, numbering, conditions, evaluation.scores)
+    folder, parts = conditions.system.folder, Parts()
+    if folder is not None and not options.metric:  # the system is of a run, and all metrics are wanted
+        families = choose_families(context, options.metric_options)
+        parts = measure_parts(folder, conditions, families, numbering, evaluation.scores, context.reporter)
     next_step = _suggest_next(context, options, conditions.system, parts)
     result = _write(context.folder, evaluation, conditions, parts, _measure_reliability(numbering, conditions, predictions), next_step)
     check_gates(gates, {name: score.value for name, score in evaluation.scores.items()}, str(context.folder))
@@ -104,19 +106,8 @@ def _evaluate(
     return evaluation, conditions, predictions
 
 
-def _measure_parts(
-    context: StageContext, options: EvalOptions, numbering: Numbering, conditions: Conditions, whole: Collection[str]
-) -> Parts:
-    """Every part of our own system alone; nothing for another tool, or where metrics were chosen."""
-    folder = conditions.system.folder
-    if folder is None or options.metric:
-        return {}
-    families = choose_families(context, options.metric_options)
-    return measure_parts(folder, conditions, families, numbering, whole, context.reporter)
-
-
 def _measure_reliability(numbering: Numbering, conditions: Conditions, predictions: Predictions) -> Reliabilities:
-    """Of the whole, and of the network alone where its predictions were kept; empty if the scores are no probabilities."""
+    """The reliability of the system and of its network, as far as their scores are probabilities."""
     alone = list_parts(conditions.system.folder).get(NETWORK) if conditions.system.folder else None
     read = {WHOLE: predictions, **({NETWORK: read_predictions(alone, conditions.gold, numbering=numbering)} if alone else {})}
     drawn = {"replicates": conditions.replicates, "level": conditions.level, "seed": conditions.seed}
@@ -127,25 +118,22 @@ def _measure_reliability(numbering: Numbering, conditions: Conditions, predictio
 def _find(context: StageContext, options: EvalOptions, gold: Gold) -> System:
     chosen = None if options.thresholds is None else find_chosen(context, options.thresholds)
     if options.predictions is not None:
-        foreign = file_system(Path(options.predictions), options.threshold)
-        return foreign if chosen is None else replace(foreign, threshold=chosen.value, origin=describe_thresholds(chosen))
-    tag = find_judged_tag(context)
-    predict = context.ensure("predict", tag, {"split": options.split})
-    tuned = find_thresholds(predict, lambda: context.input("finetune", tag))
-    system = read_system("finetune" if tuned != predict else "average", predict, lambda: tuned, gold)
-    if chosen is not None:
-        return replace(system, threshold=chosen.value, origin=describe_thresholds(chosen))
-    if options.threshold is None:
-        return system
-    return replace(system, threshold=options.threshold, origin=f"threshold {options.threshold:g} given")
+        system = file_system(Path(options.predictions), options.threshold)
+    else:
+        tag = find_judged_tag(context)
+        predict = context.ensure("predict", tag, {"split": options.split})
+        tuned = find_thresholds(predict, lambda: context.input("finetune", tag))
+        system = read_system("finetune" if tuned != predict else "average", predict, lambda: tuned, gold)
+        if options.threshold is not None:
+            system = replace(system, threshold=options.threshold, origin=f"threshold {options.threshold:g} given")
+    return system if chosen is None else replace(system, threshold=chosen.value, origin=describe_thresholds(chosen))
 
 
 def _keep_scores(system: System, split: str) -> str:
-    """What to do to have the metrics that need every score, without the path of the run: a copied run has the same results."""
+    """How to get the metrics that need every score; the path of the run is left out, so that a copy of it has the same results."""
     if system.folder is None:
         return "another tool's predictions hold no others"
     other = "" if split == "test" else f" --split {split}"
-
     record = StageFolder(system.folder).record()
     command = with_tag("plant predict", None if record is None else record.tag)
     return f"`{command}{other} --auc --force` in this run keeps them all"

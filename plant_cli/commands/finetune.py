@@ -127,25 +127,17 @@ def _describe_calibration(calibrated: Calibrated) -> str:
     if before is None or after is None:
         return "the error of probabilities is not measured: there is no pair of document and label to measure it on"
     pairs = int(calibrated.reliability.counts.sum())
-    details = "; ".join([*_describe_losses(calibrated), *_describe_floor(calibrated)])
+    details = [f"{name} Brier score {losses.brier:.4f}, log loss {losses.log_loss:.4f}" for name, losses in calibrated.losses.items()]
+    linear = calibrated.calibration.linear
+    flattest = find_flattest(linear)
+    if flattest:
+        some = f"labels of training frequency {' and '.join(f'{knot:g}' for knot in flattest)}"
+        labels = some if len(flattest) < len(linear.knots) else "all labels"
+        details.append(f"the slope of {labels} is at its floor, {FLATTEST:g}: their scores hardly separate right from wrong")
     return (
         f"probabilities are off by {100 * after:.2g} points on average (expected calibration error over {pairs:,} pairs of document "
-        f"and label; {100 * before:.2g} before); calibrated by {calibrated.method}, the better on left-out documents ({details})"
+        f"and label; {100 * before:.2g} before); calibrated by {calibrated.method}, the better on left-out documents ({'; '.join(details)})"
     )
-
-
-def _describe_floor(calibrated: Calibrated) -> list[str]:
-    """A note if scores hardly separate right from wrong labels."""
-    linear = calibrated.calibration.linear
-    floored = find_flattest(linear)
-    whose = "all labels"
-    if len(floored) < len(linear.knots):
-        whose = f"labels of training frequency {' and '.join(f'{knot:g}' for knot in floored)}"
-    return [f"the slope of {whose} is at its floor, {FLATTEST:g}: their scores hardly separate right from wrong"] if floored else []
-
-
-def _describe_losses(calibrated: Calibrated) -> list[str]:
-    return [f"{name} Brier score {losses.brier:.4f}, log loss {losses.log_loss:.4f}" for name, losses in calibrated.losses.items()]
 
 
 def _describe_threshold(threshold: float, options: FinetuneOptions, split: str) -> str:

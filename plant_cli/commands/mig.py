@@ -43,7 +43,10 @@ def run(context: StageContext, options: MigOptions) -> Result:
     if options.allow_leakage:
         context.reporter.warn("words of validation and test documents are also counted (--allow-leakage): figures of this run are too good")
     if options.shard is not None:
-        return _describe_shard(counter.write_shard(context.folder, Shard.parse(options.shard)))
+        figures = counter.write_shard(context.folder, Shard.parse(options.shard))
+        columns = [Column(name="shard"), *(Column(name=name, kind="count") for name in ("documents", "words", "counts"))]
+        table = Table(title="Counts of a shard", columns=columns, rows=[list(figures.values())])
+        return Result(tables=[table], next_step="plant mig --merge 'FOLDERS'  # of all shards", summary=figures)
     counting = counter.merge(options.merge) if options.merge else counter.count()
     keep = partial(_keep, context, counting, bind_signal(signal, signal_options), signal.name, options)
     kept = write_relevance(context.folder, _weigh(corpus, counting.margins, keep, options, weight), counting.margins, corpus.labels)
@@ -64,12 +67,6 @@ def _stop_if_asked(context: StageContext) -> None:
             expected="a few more seconds",
             todo="run `plant mig` again; it starts afresh",
         )
-
-
-def _describe_shard(figures: dict[str, str | int]) -> Result:
-    columns = [Column(name="shard"), *(Column(name=name, kind="count") for name in ("documents", "words", "counts"))]
-    table = Table(title="Counts of a shard", columns=columns, rows=[list(figures.values())])
-    return Result(tables=[table], next_step="plant mig --merge 'FOLDERS'  # of all shards", summary=figures)
 
 
 def _keep(context: StageContext, counting: Cooccurrence, signal: Signal, name: str, options: MigOptions, k: int) -> Iterator[KeptWords]:

@@ -34,16 +34,15 @@ def show(context: StageContext, options: MigShowOptions) -> Result:
     label = _find_label(context, folder, options.label, partly=True)
     edits = read_edits(folder).get(label["label"], LabelEdits())
     words = {row["word"]: row for row in read_label_words(folder, label["label"]).iter_rows(named=True)}
-    added = {
-        w: {"word": w, "value": None, "rank": None, "docs_with_both": None, "docs_with_word": None} for w in edits.allow if w not in words
-    }
-    rows = []
-    for word, row in {**words, **added}.items():
+    forms, rows = read_forms(folder), []
+    for word in dict.fromkeys([*words, *edits.allow]):
+        row = words.get(word, dict.fromkeys(("value", "docs_with_both", "docs_with_word")))
         edit = "denied" if word in edits.deny else "allowed" if word in edits.allow else ""
         relevance = 0.0 if word in edits.deny else edits.allow.get(word, row.get("relevance", 0.0))
-        rows.append((word, _significant(row["value"]), round(relevance, 4), row["docs_with_both"], row["docs_with_word"], edit))
+        value = None if row["value"] is None else float(f"{row['value']:.4g}")
+        counts = (row["docs_with_both"], row["docs_with_word"])
+        rows.append((word, value, round(relevance, 4), *counts, edit, _join(forms.get(word, []), FORMS_SHOWN)))
     rows.sort(key=lambda row: -row[2])
-    forms = read_forms(folder)
     table = Table(
         title=f"{label['label']} {label['title'] or ''}".strip(),
         columns=[
@@ -55,16 +54,14 @@ def show(context: StageContext, options: MigShowOptions) -> Result:
             Column(name="edit"),
             *([Column(name="forms")] if forms else []),
         ],
-        rows=[(*row, *([_name_forms(forms.get(row[0], []))] if forms else [])) for row in rows[: options.limit]],
-        notes=[
-            f"{label['docs_with_label']} training documents carry the label; {min(options.limit, len(rows))} of {len(rows)} words shown"
-        ],
+        rows=[row if forms else row[:-1] for row in rows[: options.limit]],
+        notes=[f"{label['docs_with_label']} training documents with the label; {min(options.limit, len(rows))} of {len(rows)} words shown"],
     )
     return Result(tables=[table])
 
 
-def _name_forms(forms: Sequence[str]) -> str:
-    return ", ".join(forms[:FORMS_SHOWN]) + (", …" if len(forms) > FORMS_SHOWN else "")
+def _join(texts: Sequence[str], most: int) -> str:
+    return ", ".join(texts[:most]) + (", …" if len(texts) > most else "")
 
 
 def edit(context: StageContext, options: EditOptions) -> Result:
@@ -182,23 +179,18 @@ def _find_label(context: StageContext, folder: Path, wanted: str, *, partly: boo
             context.reporter.note(f"'{wanted}' is taken for the label '{row['label']}'" + (f" ({row['title']})" if row["title"] else ""))
         return row
     dash = any(label.startswith("-") for label in rows["label"])
+    labels = [f"{label} ({title})" if title else label for label, title in rows.select("label", "title").iter_rows()]
+    expected = f"one of {_join(labels, SHOWN)}"
+    if not labels:
+        near = near_names(wanted, [*index["label"], *index["title"].drop_nulls()])
+        expected = near if "did you mean" in near else near_names(wanted, index["label"])
     many = f"{len(rows)} labels have" if len(rows) > 1 else "one label has"
     raise DataError(
         f"{many} '{wanted}' {'as' if match is equal else 'in'} the id or title" if len(rows) else f"no label is named '{wanted}'",
         where=str(folder / "labels.parquet"),
-        expected=_list_labels(rows) if len(rows) else _near(wanted, index),
+        expected=expected,
         todo=f"give the complete id of one label, as in `plant mig {'show' if partly else 'edit'} {'-- -ID' if dash else 'ID'}`",
     )
-
-
-def _near(wanted: str, index: pl.DataFrame) -> str:
-    either = near_names(wanted, [*index["label"], *index["title"].drop_nulls()])
-    return either if "did you mean" in either else near_names(wanted, index["label"])
-
-
-def _list_labels(rows: pl.DataFrame) -> str:
-    shown = [f"{row['label']} ({row['title']})" if row["title"] else f"{row['label']}" for row in rows.head(SHOWN).iter_rows(named=True)]
-    return "one of " + ", ".join(shown) + (", …" if len(rows) > len(shown) else "")
 
 
 def _list_edits(folder: Path, edits: dict[str, LabelEdits], only: str | None, *, changed: bool, notes: Sequence[str] = ()) -> Result:
@@ -214,7 +206,3 @@ def _list_edits(folder: Path, edits: dict[str, LabelEdits], only: str | None, *,
         tables=[Table(title="Edits of relevance", columns=columns, rows=rows, notes=notes)],
         next_step="plant pretrain-attn --force" if changed else None,
     )
-
-
-def _significant(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.4g}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plant_cli.api import BackboneSpec, Column, Corpus, LossSpec, Result, StageContext, Table
+from plant_cli.api import BackboneSpec, Column, LossSpec, Result, StageContext, Table
 from plant_cli.api.context import with_tag
 from plant_cli.network.design import find_design
 from plant_cli.network.reading_checks import load_statistics, warn_of_languages
@@ -26,13 +26,9 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
         losses=context.components(LossSpec),
     )
     warn_of_languages(inputs.design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
-    return _report(plant_attention(inputs, options, statistics), _describe(corpus, context.machine.seed), context.tag)
-
-
-def _describe(corpus: Corpus, seed: int) -> str:
-    """The conditions of the figures."""
     counted = f"{corpus.sizes['validation']} documents of validation; {len(corpus.labels)} labels counted, each document's own"
-    return f"{counted}; convention: gains 2^relevance - 1, documents without such words left out; seed {seed}"
+    conditions = f"{counted}; convention: gains 2^relevance - 1, documents without such words left out; seed {context.machine.seed}"
+    return _report(plant_attention(inputs, options, statistics), conditions, context.tag)
 
 
 def _report(reached: Planted, conditions: str, tag: str | None) -> Result:

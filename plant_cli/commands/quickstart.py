@@ -22,7 +22,11 @@ def run(context: StageContext, options: QuickstartOptions) -> Result:
             expected="no other recipe",
             todo=f"`plant run {shlex.quote(context.request.recipe)}` runs that one",
         )
-    flags = {**context.request.flags, "model": {"backbone": options.backbone or _choose_backbone(context)}}
+    backbone = options.backbone
+    if backbone is None:  # the pretrained encoder if its weights are installed
+        encoders = [spec for spec in context.components(BackboneSpec) if spec.name == ENCODER]
+        backbone = ENCODER if any(spec.is_installed is None or spec.is_installed() for spec in encoders) else SMALL
+    flags = {**context.request.flags, "model": {"backbone": backbone}}
     flags.pop("quickstart", None)
     request = replace(context.request, recipe=RECIPE, flags=flags)
     done = run_recipe(context.runner, request)
@@ -31,9 +35,3 @@ def run(context: StageContext, options: QuickstartOptions) -> Result:
         next_step="on your own data: plant mig --k 1000 data.parquet --run my-run   "
         "(columns text and labels; then pretrain-attn, finetune, eval; `plant data check data.parquet` examines it first)",
     )
-
-
-def _choose_backbone(context: StageContext) -> str:
-    """The pretrained encoder if its weights are installed."""
-    ready = (spec.is_installed is None or spec.is_installed() for spec in context.components(BackboneSpec) if spec.name == ENCODER)
-    return ENCODER if any(ready) else SMALL

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from plant_cli.api import Column, RecipeError, Request, Result, Runner, StageContext, Table
 from plant_cli.commands.command_options import RunOptions
@@ -29,7 +28,11 @@ def run_recipe(runner: Runner, request: Request) -> Result:
             todo="`plant recipe show quickstart` shows an example",
         )
     summaries = {o.name: plain_values(o.result.summary) for o in outcomes}
-    rows = [(o.name, "unchanged" if o.unchanged else "done", round(o.seconds, 1), _figures(summaries[o.name])) for o in outcomes]
+    numbers = {
+        name: [f"{key} {value:.4g}" for key, value in summary.items() if isinstance(value, int | float) and not isinstance(value, bool)]
+        for name, summary in summaries.items()
+    }
+    rows = [(o.name, "unchanged" if o.unchanged else "done", round(o.seconds, 1), ", ".join(numbers[o.name][:FIGURES])) for o in outcomes]
     columns = (Column(name="step"), Column(name="status"), Column(name="seconds", kind="exact"), Column(name="main numbers"))
     shown = [table for o in outcomes if not o.writes or o is outcomes[-1] for table in o.result.tables]
     return Result(
@@ -37,8 +40,3 @@ def run_recipe(runner: Runner, request: Request) -> Result:
         data={o.name: {"unchanged": o.unchanged, "seconds": o.seconds, "summary": summaries[o.name]} for o in outcomes},
         next_step=outcomes[-1].result.next_step,
     )
-
-
-def _figures(summary: dict[str, Any]) -> str:
-    numbers = [(key, value) for key, value in summary.items() if isinstance(value, int | float) and not isinstance(value, bool)]
-    return ", ".join(f"{key} {value:.4g}" for key, value in numbers[:FIGURES])

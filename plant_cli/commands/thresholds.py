@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from pathlib import Path
 
 from plant_cli.api import ArtefactError, DataError, Result, SplitName, StageContext, UsageError
@@ -78,7 +79,7 @@ def _locate(context: StageContext, options: ThresholdOptions) -> Location:
             f"'{options.system}' is another run: its thresholds belong into its own folder",
             where="plant thresholds",
             expected="a system of the run that is worked on, or a file of predictions",
-            todo=f"plant thresholds --run {shlex.quote(str(location.run))}" + (f" --tag {location.tag}" if location.tag else ""),
+            todo=with_tag(f"plant thresholds --run {shlex.quote(str(location.run))}", location.tag),
         )
     return location
 
@@ -94,21 +95,16 @@ def _find_validation(context: StageContext, location: Location) -> Path:
         )
     if location.file is not None:
         return location.file
-    predict = context.find_input("predict", location.tag)
-    folder = (
-        context.input("finetune", location.tag)
-        if predict is None
-        else find_thresholds(predict, lambda: context.input("finetune", location.tag))
-    )
+    predict, trained = context.find_input("predict", location.tag), partial(context.input, "finetune", location.tag)
+    folder = trained() if predict is None else find_thresholds(predict, trained)
     if not (folder / VALIDATION).exists():
-        tag = f" --tag {location.tag}" if location.tag else ""
+        file = f"{shlex.quote(str(context.run_path))}/{'-'.join(filter(None, ('predict', location.tag)))}/{PREDICTIONS}"
+        command = with_tag("plant predict", location.tag)
         raise ArtefactError(
-            "what the system said of validation was not kept",
+            "the system's predictions of validation were not kept",
             where=str(folder / VALIDATION),
             expected="predictions of validation, as `plant finetune` and `plant predict --average` keep them",
-            todo=f"plant predict{tag} --split validation --force, then plant thresholds {shlex.quote(str(context.run_path))}/predict"
-            + (f"-{location.tag}" if location.tag else "")
-            + "/predictions.parquet; or train again",
+            todo=f"{command} --split validation --force, then plant thresholds {file}; or train again",
         )
     return folder / VALIDATION
 

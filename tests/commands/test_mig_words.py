@@ -69,7 +69,7 @@ def test_show_by_id_title_or_part_of_it(label: str, context: Any) -> None:
     assert [row[0] for row in shown(context, label, limit=2)] == ["arm", "broken"]
     result = show(context, MigShowOptions(label=label, limit=2))
     assert result.tables[0].title == "trauma Broken bones"
-    assert result.tables[0].notes == ["2 training documents carry the label; 2 of 3 words shown"]
+    assert result.tables[0].notes == ["2 training documents with the label; 2 of 3 words shown"]
 
 
 def test_show_offers_near_names(context: Any) -> None:

@@ -233,9 +233,9 @@ def test_columns_of_other_types_and_gaps_in_them_are_read(trained: Any, tmp_path
 
 def test_a_model_with_a_network_says_why(trained: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
-    score = FusedScorers.read
+    score = FusedScorers.score
     monkeypatch.setattr(
-        FusedScorers, "read", lambda self, texts, *args, **kwargs: read.append(len(texts)) or score(self, texts, *args, **kwargs)
+        FusedScorers, "score", lambda self, documents, *given: read.append(len(documents)) or score(self, documents, *given)
     )
     table = trained(text="fever and cough", top_k=3, why=True).tables[0]
     assert table.columns[-1].name == "why"
