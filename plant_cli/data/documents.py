@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeVar, overload
@@ -236,12 +236,22 @@ def digest(frame: pl.DataFrame, *, thorough: bool = True) -> pl.DataFrame:
     return filled.with_columns(LETTERS.alias("letters")).select("doc_id", "labels", *_MEASURES, *_FURTHER)
 
 
-def read_digests(dataset: Dataset, reporter: Reporter, *, thorough: bool = True) -> dict[SplitName, pl.DataFrame]:
-    """The digests of all splits; `DataError` if the corpus cannot be read."""
-    return {
-        name: pl.concat(digest(batch, thorough=thorough) for batch in read_progress(dataset, name, reporter))
-        for name in find_splits(dataset)
-    }
+def read_digests(
+    dataset: Dataset,
+    reporter: Reporter,
+    *,
+    thorough: bool = True,
+    look: Callable[[SplitName, pl.DataFrame], None] = lambda name, batch: None,
+) -> dict[SplitName, pl.DataFrame]:
+    """The digests of all splits; `look` sees every batch on the way. `DataError` if the corpus cannot be read."""
+    digests: dict[SplitName, pl.DataFrame] = {}
+    for name in find_splits(dataset):
+        parts = []
+        for batch in read_progress(dataset, name, reporter):
+            look(name, batch)
+            parts.append(digest(batch, thorough=thorough))
+        digests[name] = pl.concat(parts)
+    return digests
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,19 +265,21 @@ class FirstReading:
 
 def read_first(dataset: Dataset, reporter: Reporter) -> FirstReading:
     """Read all splits; a small corpus stays in memory, so that the command need not read it again."""
-    digests, records, size = {}, {}, 0
+    fingerprints = {name: Fingerprint() for name in find_splits(dataset)}
     documents: dict[SplitName, list[pl.DataFrame]] = {}
-    for name in find_splits(dataset):
-        fingerprint, parts = Fingerprint(), []
-        for batch in read_progress(dataset, name, reporter):
-            frame = tidy(batch.with_columns(pl.col("doc_id").fill_null("")))  # a missing id is refused later, with all others
-            fingerprint.add(frame)
-            parts.append(digest(batch, thorough=False))
-            documents.setdefault(name, []).append(frame)
-            size += int(frame.estimated_size())
-            if size > KEPT:
-                documents.clear()
-        digests[name], records[name] = pl.concat(parts), fingerprint.record()
+    size = 0
+
+    def look(name: SplitName, batch: pl.DataFrame) -> None:
+        nonlocal size
+        frame = tidy(batch.with_columns(pl.col("doc_id").fill_null("")))  # a missing id is refused later, with all others
+        fingerprints[name].add(frame)
+        documents.setdefault(name, []).append(frame)
+        size += int(frame.estimated_size())
+        if size > KEPT:
+            documents.clear()
+
+    digests = read_digests(dataset, reporter, thorough=False, look=look)
+    records = {name: fingerprint.record() for name, fingerprint in fingerprints.items()}
     return FirstReading(digests=digests, records=records, documents={name: pl.concat(parts) for name, parts in documents.items()})
 
 

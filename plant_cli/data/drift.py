@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from scipy.stats import chi2, false_discovery_control
 
 from plant_cli.data.documents import COLUMNS
 from plant_cli.data.labels import count_labels
@@ -62,7 +63,9 @@ def compare(before: pl.DataFrame, after: pl.DataFrame) -> Drift:
     discovery rate of 5%. Documents count as independent.
     """
     sides = [_count(frame) for frame in (before, after)]
-    dealt = [_count(frame) for frame in _deal(before, after)]
+    pooled = pl.concat([before.select(*COLUMNS), after.select(*COLUMNS)])
+    order = np.random.default_rng(0).permutation(pooled.height)
+    dealt = [_count(pooled[np.sort(rows).tolist()]) for rows in (order[: before.height], order[before.height :])]
     old, new = sides
     words = _contrast(old.documents_with, new.documents_with, old.side.documents, new.side.documents, "word")
     labels = _contrast(old.labels, new.labels, old.side.documents, new.side.documents, "label")
@@ -105,8 +108,6 @@ def likelihood_ratio(before: Numbers, after: Numbers, documents: tuple[int, int]
 
 
 def _contrast(first: dict[str, int], second: dict[str, int], size: int, other: int, name: str) -> pl.DataFrame:
-    from scipy.stats import chi2, false_discovery_control
-
     names = sorted({**first, **second})
     counts = [np.array([side.get(one, 0) for one in names], dtype=np.float64) for side in (first, second)]
     ratio = likelihood_ratio(counts[0], counts[1], (size, other))
@@ -145,10 +146,3 @@ def _count(frame: pl.DataFrame) -> _Counted:
         labels=len(labels),
     )
     return _Counted(side, tokens, documents_with, labels)
-
-
-def _deal(before: pl.DataFrame, after: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """All documents at random in two corpora of the same sizes; always the same."""
-    pooled = pl.concat([before.select(*COLUMNS), after.select(*COLUMNS)])
-    order = np.random.default_rng(0).permutation(pooled.height)
-    return pooled[np.sort(order[: before.height]).tolist()], pooled[np.sort(order[before.height :]).tolist()]

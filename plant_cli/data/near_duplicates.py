@@ -15,7 +15,7 @@ from plant_cli.api.context import Reporter
 from plant_cli.api.corpus import Dataset, SplitName
 from plant_cli.data.blocks import cut_blocks
 from plant_cli.data.checks import Finding, report_rows
-from plant_cli.data.documents import Frames, digest, find_splits, read_batches, read_progress
+from plant_cli.data.documents import Frames, read_batches, read_digests
 
 NEAR = 0.8  # Jaccard similarity of word triples from which two texts are nearly the same
 WORDS = 3
@@ -37,22 +37,23 @@ class Signatures:
 
 def digest_and_sign(dataset: Dataset, reporter: Reporter) -> tuple[dict[SplitName, pl.DataFrame], Signatures]:
     """The digests of all splits, and the signatures of their texts, one split after the other, from one reading."""
-    digests: dict[SplitName, pl.DataFrame] = {}
     signed: list[Signatures] = []
-    for name in find_splits(dataset):
-        parts = []
-        for batch in read_progress(dataset, name, reporter):
-            parts.append(digest(batch))
-            signed.append(sign_texts(batch["text"]))
-        digests[name] = pl.concat(parts)
+    digests = read_digests(dataset, reporter, look=lambda name, batch: signed.append(sign_texts(batch["text"])))
     return digests, join_signatures(signed)
 
 
-def find_near_duplicates(dataset: Dataset, digests: Frames, reporter: Reporter, signatures: Signatures | None = None) -> Iterator[Finding]:
+def find_near_duplicates(dataset: Dataset, digests: Frames, reporter: Reporter, signatures: Signatures) -> Iterator[Finding]:
     """Texts of two splits, or of one, that share at least 80% of their word triples; those equal but for case and blanks not counted."""
     alike = np.concatenate([frame["alike"].fill_null(0).to_numpy() for frame in digests.values()])
     starts = np.cumsum([0, *(frame.height for frame in digests.values())])
-    pairs = match_texts(lambda what: _read_texts(dataset, digests, reporter, what), signatures)
+
+    def read() -> Iterator[pl.Series]:
+        with reporter.progress("comparing texts word by word", sum(frame.height for frame in digests.values()), "documents") as task:
+            for batch in (batch for split in digests for batch in read_batches(dataset, split)):
+                yield batch["text"]
+                task.advance(batch.height)
+
+    pairs = match_texts(signatures, read)
     unlike = pairs[alike[pairs[:, 0]] != alike[pairs[:, 1]]]
     places = np.searchsorted(starts, unlike, side="right") - 1
     across = places[:, 0] != places[:, 1]
@@ -73,26 +74,21 @@ def find_near_duplicates(dataset: Dataset, digests: Frames, reporter: Reporter, 
         )
 
 
-def _read_texts(dataset: Dataset, digests: Frames, reporter: Reporter, what: str) -> Iterator[pl.Series]:
-    """The texts of all splits, one split after the other, with progress."""
-    with reporter.progress(what, sum(frame.height for frame in digests.values()), "documents") as task:
-        for split in digests:
-            for batch in read_batches(dataset, split):
-                yield batch["text"]
-                task.advance(batch.height)
-
-
-def match_texts(read: Callable[[str], Iterable[pl.Series]], signatures: Signatures | None = None) -> npt.NDArray[np.int64]:
+def match_texts(signatures: Signatures, read: Callable[[], Iterable[pl.Series]]) -> npt.NDArray[np.int64]:
     """Pairs of nearly equal texts: rows [P, 2], the smaller row first, each later text with the first that it is like.
 
     Memory holds 128 bytes of each text, and the triples of those texts whose signatures agree, at most `_HELD` at a time.
     """
-    known = signatures or join_signatures([sign_texts(texts) for texts in read("comparing texts")])
-    long = np.flatnonzero(known.sizes >= FEWEST)
-    candidates = long[np.array(sorted(_share_bands(known.keys[long])), dtype=np.int64).reshape(-1, 2)]
+    long = np.flatnonzero(signatures.sizes >= FEWEST)
+    candidates = long[np.array(sorted(_share_bands(signatures.keys[long])), dtype=np.int64).reshape(-1, 2)]
     near: dict[int, int] = {}
-    for first, last in pairwise(cut_blocks(known.sizes[candidates].sum(axis=1), _HELD)):
-        _confirm(candidates[first:last], read, near)
+    for start, end in pairwise(cut_blocks(signatures.sizes[candidates].sum(axis=1), _HELD)):
+        block = candidates[start:end]
+        sets = dict(_sets_of(np.unique(block), read()))
+        for first, second in block.tolist():
+            shared = len(np.intersect1d(sets[first], sets[second], assume_unique=True))
+            if second not in near and shared >= NEAR * (len(sets[first]) + len(sets[second]) - shared):
+                near[second] = first
     return np.array([(first, second) for second, first in near.items()], dtype=np.int64).reshape(-1, 2)
 
 
@@ -112,15 +108,6 @@ def join_signatures(parts: Sequence[Signatures]) -> Signatures:
     """Those of all texts, from those of consecutive ones."""
     keys = np.concatenate([np.empty((0, BANDS), np.uint64), *(part.keys for part in parts)])
     return Signatures(keys, np.concatenate([np.zeros(0, dtype=np.int64), *(part.sizes for part in parts)]))
-
-
-def _confirm(candidates: npt.NDArray[np.int64], read: Callable[[str], Iterable[pl.Series]], near: dict[int, int]) -> None:
-    """Keep those candidates that share enough triples, each later text with the first that it is like."""
-    sets = dict(_sets_of(np.unique(candidates), read("comparing texts word by word")))
-    for first, second in candidates.tolist():
-        shared = len(np.intersect1d(sets[first], sets[second], assume_unique=True))
-        if second not in near and shared >= NEAR * (len(sets[first]) + len(sets[second]) - shared):
-            near[second] = first
 
 
 def _hash_triples(texts: pl.Series) -> Iterator[tuple[Unsigned, npt.NDArray[np.int64]]]:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from plant_cli.api.context import Reporter
-from plant_cli.api.corpus import SPLITS, Dataset, SplitName
+from plant_cli.api.corpus import SPLITS, Dataset
 from plant_cli.api.options import DataSection
 from plant_cli.data.checks import REQUIRED, Finding, examine, find_unseen_labels
 from plant_cli.data.corpus_files import (
@@ -20,7 +20,6 @@ from plant_cli.data.corpus_files import (
     LABELS_FILE,
     PARENTS_FILE,
     CorpusRecord,
-    SplitRecord,
     write_tables,
 )
 from plant_cli.data.documents import Frames, SplitTexts, read_first, tidy
@@ -37,7 +36,10 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Repo
     for remark in dataset.remarks:
         reporter.warn(remark)
     first = read_first(dataset, reporter)
-    raw, records = _leave_out_empty(first.digests, first.records, reporter)
+    raw, records = dict(first.digests), dict(first.records)
+    for name in [name for name, frame in raw.items() if name != "train" and not frame.height]:
+        reporter.warn(f"the split '{name}' has no documents and is ignored")
+        del raw[name], records[name]
     _report(examine(raw, REQUIRED), reporter)
     titles = read_titles(dataset, reporter)
     titled = find_titled(titles) if section.zero_shot else titles.clear()
@@ -46,11 +48,18 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Repo
     evidence, findings = read_evidence(dataset, source)
     _report(findings, reporter)
     held_out = [] if "validation" in source else _hold_out(source["train"], section, reporter)
-    frames = _apart(source, held_out)
+    frames = source
+    if held_out:
+        chosen = pl.col("doc_id").is_in(held_out)
+        frames = {**source, "train": source["train"].filter(~chosen), "validation": source["train"].filter(chosen)}
+        frames = {name: frames[name] for name in SPLITS if name in frames}
     labels = _index_labels(frames, titles, titled)
     warn_untitled(labels.filter(pl.col("train_count") > 0), titles, reporter)
-    if section.zero_shot:
-        _report_zero_shot(labels, reporter)
+    further = int((labels["train_count"] == 0).sum())
+    if section.zero_shot and further:
+        reporter.note(f"zero-shot: {further:,} labels have a title but no training document; the scorer titles can suggest them")
+    elif section.zero_shot:
+        reporter.warn("zero-shot: the table of titles has no label beside those of train (--vocabulary names a larger one)")
     excluded = read_excluded(dataset, source, reporter)
     used = pl.concat(count_labels(frame)["label"] for frame in frames.values())
     parents = find_further_parents(titles, used, labels["label"])
@@ -70,14 +79,6 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Repo
         outputs=outputs,
     ).write(folder)
     return open_corpus(folder, lambda: dataset, first.documents)
-
-
-def _leave_out_empty(raw: Frames, records: dict[SplitName, SplitRecord], reporter: Reporter) -> tuple[Frames, dict[SplitName, SplitRecord]]:
-    """Splits that hold something; what is wrong with an empty train is said elsewhere."""
-    empty = [name for name, frame in raw.items() if name != "train" and not frame.height]
-    for name in empty:
-        reporter.warn(f"the split '{name}' has no documents and is ignored")
-    return {n: frame for n, frame in raw.items() if n not in empty}, {n: one for n, one in records.items() if n not in empty}
 
 
 def _report(findings: Iterable[Finding], reporter: Reporter) -> None:
@@ -105,23 +106,6 @@ def _hold_out(train: pl.DataFrame, section: DataSection, reporter: Reporter) -> 
         return []
     reporter.note(f"no validation split: {len(rows):,} of {train.height:,} training documents are held out")
     return train["doc_id"].gather(sorted(rows)).to_list()
-
-
-def _apart(source: Frames, held_out: list[str]) -> dict[SplitName, pl.DataFrame]:
-    if not held_out:
-        return dict(source)
-    chosen = pl.col("doc_id").is_in(held_out)
-    parts: dict[SplitName, pl.DataFrame] = {"train": source["train"].filter(~chosen), "validation": source["train"].filter(chosen)}
-    return parts | {name: frame for name, frame in source.items() if name != "train"}
-
-
-def _report_zero_shot(labels: pl.DataFrame, reporter: Reporter) -> None:
-    """Say how many labels have a title alone; warn if none has, for then the option does nothing."""
-    count = int((labels["train_count"] == 0).sum())
-    if count:
-        reporter.note(f"zero-shot: {count:,} labels have a title but no training document; the scorer titles can suggest them")
-    else:
-        reporter.warn("zero-shot: the table of titles has no label beside those of train (--vocabulary names a larger one)")
 
 
 def _index_labels(frames: Frames, titles: pl.DataFrame, titled: pl.DataFrame) -> pl.DataFrame:

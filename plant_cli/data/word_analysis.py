@@ -72,12 +72,16 @@ def choose_analyser(asked: str, texts: Sequence[str], reporter: Reporter) -> Ana
     """How the words of a corpus are counted."""
     if asked == NONE:
         return AnalyserRecord()
-    specs = _automatic() if asked == AUTO else [installed().find(AnalyserSpec, asked)]
+    automatic = [spec for spec in installed().specs(AnalyserSpec) if spec.automatic is not None]
+    automatic.sort(key=lambda spec: (spec.automatic or 0, spec.name))
+    specs = automatic if asked == AUTO else [installed().find(AnalyserSpec, asked)]
     if asked != AUTO and specs[0].languages is not None and len(specs[0].languages) == 1:
         shares = {specs[0].languages[0]: 1.0}
     else:
         shares = {code: share for code, share in _share(texts).items() if code is not None and share >= STRAY}
-    chosen = {code: None if asked == AUTO and code in FEW_FORMS else _first_that_knows(specs, code) for code in shares}
+    chosen = {
+        code: None if asked == AUTO and code in FEW_FORMS else next((spec for spec in specs if _knows(spec, code)), None) for code in shares
+    }
     _report(asked, shares, chosen, reporter)
     packages = dict.fromkeys(spec.package for spec in chosen.values() if spec is not None and spec.package is not None)
     return AnalyserRecord(
@@ -117,16 +121,6 @@ def _share(texts: Sequence[str]) -> dict[str | None, float]:
     rows = iter(texts)
     bunches = iter(lambda: "\n".join(islice(rows, BUNCH)), "")
     return share_languages(list(islice(bunches, SAMPLE)))
-
-
-def _automatic() -> list[AnalyserSpec]:
-    """The analysers that `auto` tries, in order."""
-    found = [(spec.automatic, spec) for spec in installed().specs(AnalyserSpec) if spec.automatic is not None]
-    return [spec for _, spec in sorted(found, key=lambda pair: (pair[0], pair[1].name))]
-
-
-def _first_that_knows(specs: Sequence[AnalyserSpec], language: str) -> AnalyserSpec | None:
-    return next((spec for spec in specs if _knows(spec, language)), None)
 
 
 def _knows(spec: AnalyserSpec, language: str) -> bool:
