@@ -17,10 +17,10 @@ from plant_cli.evaluation.aligned import Predictions, build_input, keep_document
 from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.foreign import Numbering, read_numbering
 from plant_cli.evaluation.gold import Gold, find_hierarchy, read_gold
-from plant_cli.evaluation.measures import Conditions, Evaluation, Score, evaluate, measure_parts, write_documents, write_labels
+from plant_cli.evaluation.measures import Conditions, Evaluation, evaluate, measure_parts, write_documents, write_labels
 from plant_cli.evaluation.metric_tables import describe_conditions, make_metric_tables, record_intervals, record_metrics
 from plant_cli.evaluation.reliability import describe, measure_reliability
-from plant_cli.evaluation.results import check_gates, parse_gates
+from plant_cli.evaluation.results import Bound, check_gates, parse_gates
 from plant_cli.evaluation.systems import (
     System,
     choose_families,
@@ -37,7 +37,7 @@ from plant_cli.runs.folder import Run, StageFolder
 from plant_cli.runs.repetition import split_seed
 from plant_cli.scoring.predictions import NETWORK, WHOLE, list_parts
 
-Parts = dict[str, dict[str, Score]]
+Parts = dict[str, dict[str, Bound]]
 Reliabilities = dict[str, dict[str, Any]]
 
 
@@ -161,7 +161,7 @@ def _write(
     content = record_metrics(evaluation, conditions)
     content |= {key: reliability[name] for key, name in (("calibration", WHOLE), ("calibration_network", NETWORK)) if name in reliability}
     if parts:
-        content["parts"] = {name: {metric: score.bounds for metric, score in scores.items()} for name, scores in parts.items()}
+        content["parts"] = {name: {metric: score.model_dump() for metric, score in scores.items()} for name, scores in parts.items()}
     kept = keep_documents(conditions.gold, conditions.convention)
     doc_ids = [doc_id for doc_id, keep in zip(conditions.gold.doc_ids, kept, strict=True) if keep]
     write_json(folder / "metrics.json", content)

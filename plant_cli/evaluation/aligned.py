@@ -1,4 +1,4 @@
-"""Reading predictions, our own or another tool's, and laying them beside gold."""
+"""Predictions of ours or of another tool, read and aligned to gold."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Predictions:
 def read_predictions(path: Path, gold: Gold, reporter: Reporter | None = None, numbering: Numbering = UNNUMBERED) -> Predictions:
     """Read a predictions file, of ours or of another tool (see `foreign`), and align it to gold by document id.
 
-    The order of documents, and of labels within a document, does not matter; nor do blanks around labels. Our own predictions are
-    read by label index where they have the label order of gold, everything else by the names of labels.
+    Neither the order of documents and labels nor blanks around labels matter. Our predictions are read by label index if they have the
+    label order of gold, all others by the names of labels.
 
     Args:
         numbering: what numbers in the file stand for, and which pairs do not count.
@@ -68,7 +68,7 @@ def read_predictions(path: Path, gold: Gold, reporter: Reporter | None = None, n
 
 
 def _remove_pairs(pairs: pl.DataFrame, gold: Gold, numbering: Numbering, path: Path) -> pl.DataFrame:
-    """Without the pairs that do not count: those that the corpus excludes, and those that were given, by row and number of the label."""
+    """Leave out the pairs that the corpus excludes, and those that the user excludes by row and number of the label."""
     if not numbering.removed and not len(gold.excluded):
         return pairs
     columns = {label: column for column, label in enumerate(gold.labels)}
@@ -115,7 +115,7 @@ def build_input(
             todo="choose another split with --split",
         )
     kept = np.flatnonzero(keep_documents(gold, convention))
-    if isinstance(threshold, np.ndarray):  # a model with thresholds of its own never proposes a label that it has not seen
+    if isinstance(threshold, np.ndarray):  # with thresholds per label, labels unseen in train are never assigned
         threshold = np.append(threshold, np.full(len(gold.labels) - threshold.size, np.inf))
     return MetricInput(
         top=predictions.top[kept],

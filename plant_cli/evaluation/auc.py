@@ -150,7 +150,7 @@ def gold_scores(scores: AllScores, gold: csr_array) -> Scores:
 
 
 class _Ladder:
-    """The scores of all positives in order, and whose they are."""
+    """The scores of all positives in rising order, and the document of each."""
 
     def __init__(self, positives: Scores, starts: npt.NDArray[np.integer]) -> None:
         self.steps, columns = np.unique(positives, return_inverse=True)
@@ -158,9 +158,9 @@ class _Ladder:
         self._steps_of = csr_array((np.ones(len(positives)), columns, ends), shape=(len(starts), len(self.steps)))
 
     def count_below(self, scores: Scores) -> Floats:
-        """Twice the pairs of one document [L] that lie below each holder's positives, ties counting half [holders]."""
+        """Twice the pairs that the positives of each document with gold win against the L pairs of one document; ties count half."""
         row = np.sort(scores)
-        above = np.searchsorted(self.steps, row)  # the first step that a pair does not lie above
+        above = np.searchsorted(self.steps, row)  # the first positive score that is not below the pair's
         counts = np.diff(above, prepend=0, append=len(self.steps))
         below = np.repeat(np.arange(0.0, 2 * len(row) + 1, 2), counts)
         inside = above[: np.searchsorted(above, len(self.steps))]
@@ -170,7 +170,7 @@ class _Ladder:
 
 
 def _tables(scores: AllScores, ladder: _Ladder, resamples: int) -> Iterator[tuple[slice, Floats]]:
-    """Blocks of documents with what each holder's positives win from them, twice [documents, holders]."""
+    """Blocks of documents, and twice the pairs that the positives of each document with gold win against them [documents, holders]."""
     for rows in _document_blocks(scores, 4 * scores.shape[1] + 8 * (len(ladder.steps) + resamples)):
         yield rows, np.array(list(each(ladder.count_below, list(scores.read(rows, slice(None))))))
 

@@ -128,7 +128,7 @@ def leave_out(metrics: Sequence[Metric], parts: int = PARTS) -> Floats:
 def jackknife(left_out: Floats) -> float:
     """Standard error of a metric from its values without each part of the documents [parts]; NaN where fewer than two are defined.
 
-    Unlike resamples it sees the whole variance of labels with one document: their value is there or not, and is never drawn twice.
+    Unlike resamples it covers the full variance of labels with one document, which is in or out and never drawn twice.
 
     Source: Efron and Tibshirani 1993, An Introduction to the Bootstrap, section 11.3.
     """
@@ -201,7 +201,7 @@ class SignedRank:
     """Wilcoxon's test on per-document values."""
 
     p: float  # two-sided p-value; 1 when no document differs
-    documents: int  # documents whose values differ; the others say nothing and are left out (Wilcoxon's own way with zeros)
+    documents: int  # documents whose values differ; the others are left out, as Wilcoxon did
     exact: bool  # whether p comes from all sign patterns (up to 50 documents) or from the normal approximation
 
 

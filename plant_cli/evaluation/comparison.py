@@ -130,7 +130,7 @@ def compare(
         systems: name and metrics, the same metrics in the same order, of the same documents.
         replicates: bootstrap resamples, shared by all systems.
         permutations: random swaps of approximate randomisation.
-        joined: each metric that no sums over documents give (AUC), on the documents of the first system followed by those of another.
+        joined: metrics of pairs, such as AUC, on the documents of the first system followed by those of another.
     """
     names, first, count = [name for name, _ in systems], systems[0][1], len(systems[0][1])
     values, drawn = measure_and_resample([m for _, metrics in systems for m in metrics], replicates, generator, advance)

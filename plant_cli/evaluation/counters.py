@@ -56,7 +56,7 @@ def labels_counted(data: MetricInput) -> Booleans:
 
 
 def find_predicted(data: MetricInput) -> Booleans:
-    """Where a label was predicted at all [N, K], be it one that is no column of gold (−1 with a score)."""
+    """Which cells hold a prediction [N, K]; a label that is no column of gold is −1 with a score."""
     predicted: Booleans = (data.top >= 0) | (data.scores > -np.inf)
     return predicted
 
@@ -103,7 +103,7 @@ def _first_over_second(sums: Floats) -> Floats:
 
 
 def _divide_or_nan(numerator: Floats, denominator: Floats) -> Floats:
-    """A resample in which nothing can be found says nothing about how much would be."""
+    """Undefined (NaN) in a resample without anything to find."""
     return np.where(denominator == 0, np.nan, divide(numerator, denominator))
 
 
@@ -222,7 +222,7 @@ def compute_families(families: Families, data: MetricInput, wanted: Sequence[str
                 raise PluginError(
                     f"two metrics are named '{value.name}'" if value.name else "a metric has no name",
                     where=f"metric '{spec.name}'" if other == spec.name else f"metrics '{other}' and '{spec.name}'",
-                    expected="a name of its own for each value",
+                    expected="another name for each value",
                     todo=f"`plant plugins show {spec.name}` says whose it is; PLANT_PLUGINS=-NAME leaves it out",
                 )
             values[value.name], owners[value.name] = value, spec.name

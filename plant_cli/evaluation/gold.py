@@ -55,7 +55,7 @@ def describe_gold(gold: Gold, convention: Convention) -> str:
     documents = len(gold.doc_ids) - (0 if convention.keeps_empty else without)
     every = convention.settings.get("label_set") == "all"
     labels = len(gold.labels) if every else int((gold.train_counts > 0).sum())
-    treatment = "counted, too" if convention.keeps_empty else "left out"
+    treatment = "counted" if convention.keeps_empty else "left out"
     return (
         f"{documents} documents of {gold.split}, {without} without gold {treatment}; {labels} labels counted; convention {convention.name}"
     )

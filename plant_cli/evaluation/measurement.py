@@ -65,7 +65,7 @@ def keep_shared(systems: Systems) -> Systems:
 
 
 def average(measured: Sequence[Sequence[Metric]]) -> list[Metric]:
-    """Metrics whose value, on any choice of documents, is the mean of the seeds' values: what is swapped or drawn are documents.
+    """Metrics whose value, on any choice of documents, is the mean of the seeds' values: documents are drawn and swapped, not seeds.
 
     For means over documents this is the metric of the per-document values averaged over seeds; it holds for F1 as well. `measured` has the
     metrics of each seed, the same in the same order.
@@ -95,7 +95,7 @@ def _average_metric(values: Sequence[Metric], stacks: dict[tuple[int, ...], Any]
 
 
 def join_metrics(systems: Systems, families: Families) -> dict[tuple[str, str], WeightedMetric]:
-    """Each metric that no sums over documents give, on the documents of the first system followed by those of another; of seeds the mean.
+    """Metrics of pairs, such as AUC, on the documents of the first system followed by those of another; of several seeds the mean.
 
     By the name of the other system and of the metric. The systems come from `keep_shared`.
     """

@@ -46,6 +46,7 @@ from plant_cli.evaluation.counters import (
 )
 from plant_cli.evaluation.foreign import Numbering
 from plant_cli.evaluation.gold import Gold
+from plant_cli.evaluation.results import Bound
 from plant_cli.evaluation.systems import System
 from plant_cli.scoring.predictions import list_parts
 
@@ -97,30 +98,11 @@ def measure_bins(data: MetricInput, bounds: Bounds = LABEL_RANGES) -> list[Bin]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Score:
-    """A metric, a fraction, with its interval when the documents were resampled; None where it is undefined."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    spread: float | None = None
-
-    @property
-    def bounds(self) -> dict[str, float | None]:
-        """Value and interval, as metrics.json holds them."""
-        return {"value": self.value, "low": self.low, "high": self.high}
-
-
-def none_if_undefined(value: float) -> float | None:
-    """NaN as None, which tables and JSON can hold."""
-    return None if np.isnan(value) else value
-
-
-@dataclass(frozen=True, kw_only=True)
 class Evaluation:
     """Every metric of one system on one split."""
 
-    scores: dict[str, Score]  # by name, those of bins too (`R@10[1-5]`), in the order to show
+    scores: dict[str, Bound]  # by name, those of bins too (`R@10[1-5]`), in the order to show
+    spreads: dict[str, float]  # standard deviations of the resamples, by name, where they define the metric
     overall: Sequence[Metric]  # the values behind the scores that are not of one bin
     bins: Sequence[Bin] = field(default=())
     labels_averaged: dict[str, int] = field(default_factory=dict)  # how many labels each average over labels averages
@@ -177,8 +159,10 @@ def evaluate(
         name: np.setdiff1d(np.flatnonzero(trained), data.top[which])
         for name, which in (("assigned", find_assigned(data) & listed), ("listed", listed))
     }
+    scores, spreads = _score(chosen, replicates, level, generator, advance)
     return Evaluation(
-        scores=_score(chosen, replicates, level, generator, advance),
+        scores=scores,
+        spreads=spreads,
         overall=[m for m in overall if m.name in {m.name for m in chosen}],
         bins=bins,
         labels_averaged={
@@ -194,23 +178,23 @@ def evaluate(
 
 def _score(
     metrics: Sequence[Metric], replicates: int, level: float, generator: np.random.Generator, advance: Advance | None
-) -> dict[str, Score]:
+) -> tuple[dict[str, Bound], dict[str, float]]:
     if replicates == 0:
-        return {m.name: Score(value=none_if_undefined(compute_value(m))) for m in metrics}
+        return {m.name: Bound.of(compute_value(m)) for m in metrics}, {}
     averages = [m for m in metrics if averages_labels(m)]
     errors = {m.name: jackknife(values) for m, values in zip(averages, leave_out(averages), strict=True)}
-    scores = {}
+    scores, spreads = {}, {}
     for metric, value, drawn in zip(metrics, *measure_and_resample(metrics, replicates, generator, advance), strict=True):
         low, high = interval(value, drawn, level, error=errors.get(metric.name), documents=count_documents(metric), within=(0.0, 1.0))
-        spread = float(np.std(drawn[~np.isnan(drawn)])) if not np.isnan(low) else np.nan
-        figures = map(none_if_undefined, (float(value), low, high, spread))
-        scores[metric.name] = Score(**dict(zip(("value", "low", "high", "spread"), figures, strict=True)))
-    return scores
+        scores[metric.name] = Bound.of(float(value), low, high)
+        if not np.isnan(low):
+            spreads[metric.name] = float(np.std(drawn[~np.isnan(drawn)]))
+    return scores, spreads
 
 
 def measure_parts(
     folder: Path, conditions: Conditions, families: Families, numbering: Numbering, known: Collection[str], reporter: Reporter
-) -> dict[str, dict[str, Score]]:
+) -> dict[str, dict[str, Bound]]:
     """Metrics of each part of a model alone, by its name, on the same resamples; empty if `plant predict` kept none.
 
     Args:

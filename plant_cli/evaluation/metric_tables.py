@@ -10,7 +10,8 @@ import numpy as np
 from plant_cli.api.context import Cell, Column, Table
 from plant_cli.evaluation.counters import NOT_KEPT
 from plant_cli.evaluation.gold import describe_gold
-from plant_cli.evaluation.measures import Conditions, Evaluation, Score
+from plant_cli.evaluation.measures import Conditions, Evaluation
+from plant_cli.evaluation.results import Bound
 from plant_cli.evaluation.systems import CUT, EVIDENCE_CUT
 from plant_cli.network.cuts import CutEvidence
 from plant_cli.scoring.predictions import WHOLE
@@ -41,11 +42,11 @@ def record_metrics(evaluation: Evaluation, conditions: Conditions) -> dict[str, 
         "labels_never": evaluation.labels_never,
         "seed": conditions.seed,
         "level": conditions.level,
-        "metrics": {name: score.bounds for name, score in scores.items() if name not in in_bins},
+        "metrics": {name: score.model_dump() for name, score in scores.items() if name not in in_bins},
         "not_available": {name: f"{NOT_KEPT}; {remedy}" for name, remedy in evaluation.missing.items()},
         "remarks": list(evaluation.remarks),
         "bins": {
-            b.name: {**b.counts, **{m.name.removesuffix(f"[{b.name}]"): scores[m.name].bounds for m in b.metrics if m.name in scores}}
+            b.name: {**b.counts, **{m.name.removesuffix(f"[{b.name}]"): scores[m.name].model_dump() for m in b.metrics if m.name in scores}}
             for b in evaluation.bins
         },
     }
@@ -59,13 +60,14 @@ def record_intervals(evaluation: Evaluation, conditions: Conditions) -> dict[str
         "replicates": conditions.replicates,
         "seed": conditions.seed,
         "intervals": {
-            name: {"low": s.low, "high": s.high, "standard_error": s.spread} for name, s in evaluation.scores.items() if s.low is not None
+            name: {"low": evaluation.scores[name].low, "high": evaluation.scores[name].high, "standard_error": spread}
+            for name, spread in evaluation.spreads.items()
         },
     }
 
 
 def make_metric_tables(
-    evaluation: Evaluation, conditions: Conditions, remarks: Sequence[str] = (), parts: Mapping[str, Mapping[str, Score]] | None = None
+    evaluation: Evaluation, conditions: Conditions, remarks: Sequence[str] = (), parts: Mapping[str, Mapping[str, Bound]] | None = None
 ) -> list[Table]:
     """The metrics, the bins of training frequency when any metric of them was chosen, and the parts of the model where they were measured.
 
@@ -104,8 +106,8 @@ def _bounded_columns(names: Sequence[str]) -> list[Column]:
     return [Column(name=f"{name}{bound}", kind="points") for name in names for bound in ("", " low", " high")]
 
 
-def _bounded_cells(scores: Mapping[str, Score | None]) -> list[Cell]:
-    return [value for score in scores.values() for value in (score.bounds.values() if score else (None, None, None))]
+def _bounded_cells(scores: Mapping[str, Bound | None]) -> list[Cell]:
+    return [value for score in scores.values() for value in ((score or Bound()).model_dump().values())]
 
 
 def describe_conditions(conditions: Conditions) -> str:

@@ -1,4 +1,4 @@
-"""Whether the scores of predictions are probabilities that can be believed: how often what was given one came true."""
+"""Reliability of probabilities: how often labels with some predicted probability are right."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plant_cli.evaluation.aligned import Predictions
 from plant_cli.evaluation.bootstrap import interval, resample
 from plant_cli.evaluation.counters import Floats, divide, find_hits, ratio_of_sums
 from plant_cli.evaluation.gold import Gold
-from plant_cli.evaluation.measures import none_if_undefined
+from plant_cli.evaluation.results import Bound
 from plant_cli.evaluation.threshold_tuning import are_probabilities
 from plant_cli.scoring.calibration import BINS
 
@@ -24,7 +24,7 @@ CONVENTION = (
 
 
 def measure_reliability(predictions: Predictions, gold: Gold, *, replicates: int, level: float, seed: int) -> dict[str, Any] | None:
-    """The reliability of predictions, for metrics.json: fractions from 0 to 1; None if the scores are no probabilities.
+    """The reliability of predictions, as metrics.json holds it (fractions); None if the scores are not probabilities.
 
     Source: Guo et al. 2017, On calibration of modern neural networks, equation 3.
     """
@@ -41,12 +41,12 @@ def measure_reliability(predictions: Predictions, gold: Gold, *, replicates: int
     bins = [ratio_of_sums(f"bin {i}", right[:, i], pairs[:, i]) for i in range(BINS)]
     drawn = resample([error, *bins], replicates, np.random.default_rng(seed)) if replicates else np.zeros((1 + BINS, 0))
     ece = float(average_distance(error.contributions.sum(axis=0).reshape(1, -1))[0])
-    low, high = interval(ece, drawn[0], level, error=0.0, within=(0.0, 1.0))  # moved back: chance alone makes resamples worse
+    bound = Bound.of(ece, *interval(ece, drawn[0], level, error=0.0, within=(0.0, 1.0)))  # moved back: chance alone makes resamples worse
     totals = zip(pairs.sum(axis=0), chances.sum(axis=0), right.sum(axis=0), drawn[1:], strict=True)
     return {
         "ECE": ece,
-        "low": none_if_undefined(low),
-        "high": none_if_undefined(high),
+        "low": bound.low,
+        "high": bound.high,
         "pairs": len(scores),
         "convention": CONVENTION,
         "bins": [_describe(n, p, r, values, level) for n, p, r, values in totals],
@@ -60,7 +60,7 @@ def average_distance(sums: Floats) -> Floats:
 
 
 def _describe(pairs: float, chances: float, right: float, drawn: Floats, level: float) -> dict[str, Any]:
-    """A bin. Its interval is that of resampled documents or Wilson's, whichever is wider: a few pairs that are all right prove little."""
+    """A bin. Its interval is the wider of Wilson's and that of resampled documents, since few pairs that are all right prove little."""
     share = right / pairs if pairs else 0.0
     bounds: tuple[float | None, float | None] = (None, None)
     if pairs and drawn.size:
@@ -77,7 +77,7 @@ def _describe(pairs: float, chances: float, right: float, drawn: Floats, level: 
 
 
 def describe(measured: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Notes under a table: the error of the whole and of its parts, and what it means; none where there are no probabilities."""
+    """Notes under a table: the calibration error of the system and of its network; empty if the scores are not probabilities."""
     errors = [f"{name} {100 * one['ECE']:.2g}{_bracket(one)} over {one['pairs']} pairs" for name, one in measured.items()]
     return [f"expected calibration error in points: {'; '.join(errors)}", CONVENTION] if errors else []
 

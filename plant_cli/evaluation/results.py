@@ -6,6 +6,7 @@ import operator
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,12 @@ class Bound(Record):
     value: float | None = None
     low: float | None = None
     high: float | None = None
+
+    @classmethod
+    def of(cls, value: float, low: float = nan, high: float = nan) -> Bound:
+        """From numbers that are NaN where they are undefined."""
+        value_or_none, *ends = (None if isnan(number) else number for number in (value, low, high))
+        return cls(value=value_or_none, low=ends[0], high=ends[1])
 
 
 class ReliabilityBin(Record):

@@ -77,7 +77,7 @@ def shorten_names(names: Sequence[str]) -> dict[str, str]:
 def find_seeds(run: Path, name: str, count: int) -> dict[int, str]:
     """The systems behind one name by the seed they were trained with: the one without a mark and the next `count` - 1 by seed.
 
-    Another tool's file has no seeds, nor has an ensemble: none are found.
+    A file of another tool and an ensemble have no seeds: the result is empty.
     """
     location = locate(name)
     if location.file is not None:
@@ -212,7 +212,7 @@ def find_system(context: StageContext, name: str, gold: Gold, threshold: float |
 
 
 def find_judged_tag(context: StageContext) -> str | None:
-    """The tag of the system that a stage judges: its own, or none where no system has it, so that one system can be judged twice."""
+    """The tag of the system that a stage evaluates: that of the stage, or none if no system has it: one system can be evaluated twice."""
     tag, run = context.tag, Run.open(context.run_path)
     records = [record for folder in run.stages() if (record := folder.record()) is not None and record.stage in ("finetune", "predict")]
     tags, (variant, seed) = {record.tag for record in records}, split_seed(tag)
@@ -228,7 +228,7 @@ def find_judged_tag(context: StageContext) -> str | None:
             todo="give a system's tag, or a name that is unlike all of them, to judge the system without a tag a second time",
         )
     judged = "the one without a tag" if plain is None else f"'{plain}'"
-    context.reporter.note(f"no system has the tag '{tag}': {judged} is judged, and '{context.folder.name}' keeps what is found")
+    context.reporter.note(f"no system has the tag '{tag}': {judged} is evaluated, and '{context.folder.name}' holds the results")
     return plain
 
 

@@ -33,15 +33,15 @@ from plant_cli.evaluation.counters import (
     ratio_of_sums,
 )
 from plant_cli.evaluation.gold import Gold, describe_gold
-from plant_cli.evaluation.measures import none_if_undefined
+from plant_cli.evaluation.results import Bound
 from plant_cli.evaluation.targets import Measure, Target, Targets, parse_targets
 from plant_cli.scoring.decisions import ASSIGN, REJECT, REVIEW
 
 Objective = Literal["micro-F1", "macro-F1"]
 WITHOUT_PREDICTIONS = 0.5
-ENOUGH = 20  # validation documents of a label, or of a group of labels, from which it has a threshold of its own
+ENOUGH = 20  # validation documents that a label, or a group of labels, needs for a separate threshold
 NEVER = np.inf
-OWN = "own"  # the name of the group of a label by itself
+OWN = "own"  # the name of a group of one label
 FOLDS = 5
 VALIDATION = "validation"
 CONVENTION: ConventionName = "xmlrepo"  # every document counts, and also gold labels unseen in train
@@ -395,7 +395,7 @@ def _bound(metric: MetricValue, drawn: Floats, level: float) -> dict[str, float 
     if drawn.size:
         within, documents = ((0.0, np.inf), None) if metric.name.endswith("labels") else ((0.0, 1.0), count_documents(metric))
         ends = interval(value, drawn, level, documents=documents, within=within)
-    return dict(zip(("value", "low", "high"), map(none_if_undefined, (value, *ends)), strict=True))
+    return Bound.of(value, *ends).model_dump()
 
 
 def _summarise_groups(chosen: ChosenThresholds, validation: Gold) -> list[dict[str, Any]]:

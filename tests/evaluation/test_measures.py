@@ -67,8 +67,8 @@ def test_only_what_is_wanted_is_computed_and_what_is_required_comes_with_it() ->
 
 def test_intervals_hold_the_value_and_follow_the_seed() -> None:
     first, again, other = (run(wanted=["P@1", "MAP"], replicates=200, generator=np.random.default_rng(seed)) for seed in (1, 1, 2))
-    assert first.scores == again.scores
-    assert first.scores != other.scores
+    assert (first.scores, first.spreads) == (again.scores, again.spreads)
+    assert first.spreads != other.spreads
     assert all(score.low <= score.value <= score.high for score in first.scores.values())  # type: ignore[operator]
     assert run(wanted=["P@1"]).scores["P@1"].low is None
 
@@ -89,7 +89,7 @@ def test_no_interval_leaves_the_scale_of_its_metric() -> None:
 def test_the_standard_error_is_the_deviation_of_the_resamples() -> None:
     evaluation = run(wanted=["P@1"], replicates=200)
     drawn = resample(evaluation.overall, 200, np.random.default_rng(0))
-    assert evaluation.scores["P@1"].spread == pytest.approx(drawn.std())
+    assert evaluation.spreads["P@1"] == pytest.approx(drawn.std())
 
 
 def test_metrics_of_every_score_leave_the_draws_of_the_others_as_they_are() -> None:
@@ -208,10 +208,10 @@ def test_parts_are_measured_by_name(tmp_path, families) -> None:
     parts = measure_parts(tmp_path, conditions, *given)
     assert {name: scores["P@1"].value for name, scores in parts.items()} == {"titles": 0.5, "words": 1.0}
     assert parts["titles"]["P@1"].low < 0.5 < parts["titles"]["P@1"].high  # type: ignore[operator]
-    [table] = make_metric_tables(Evaluation(scores={}, overall=[]), conditions, parts=parts)
+    [table] = make_metric_tables(Evaluation(scores={}, spreads={}, overall=[]), conditions, parts=parts)
     assert [row[0] for row in table.rows] == ["titles", "words", "all together"]
     assert table.notes[-1].endswith("convention plant; 90% intervals from 50 resamples of the documents, seed 1")
-    assert table.rows[1][1] == parts["words"]["P@1"].bounds["value"] == 1.0
+    assert table.rows[1][1] == parts["words"]["P@1"].value == 1.0
     removed = Numbering(labels=("x", "y"), removed=frozenset({(0, 0), (2, 0)}))  # the right ones of "titles"
     left = measure_parts(tmp_path, conditions, families, removed, *given[2:])
     assert {name: scores["P@1"].value for name, scores in left.items()} == {"titles": 0.0, "words": 0.5}

@@ -391,7 +391,7 @@ def test_the_table_says_what_a_person_asks(given):
     assert "57% of the labels shown are assigned without a person; 0.6 labels of a document" in validation.notes[0]
     assert "without each document's fifth" in " ".join(validation.notes)
     assert "chosen on validation only" in " ".join(test.notes)
-    said = "5 documents of test, 1 without gold counted, too; 6 labels counted; convention xmlrepo; 6 gold assignments, 2 of labels unseen"
+    said = "5 documents of test, 1 without gold counted; 6 labels counted; convention xmlrepo; 6 gold assignments, 2 of labels unseen"
     assert any(said in note for note in test.notes)
     assert any("90% intervals from 50 resamples of the documents, seed 3" in note for note in test.notes)
     assert cuts.rows == [["≥1", 4, 4, 0.65, 0.65, 0]]
