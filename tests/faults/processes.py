@@ -24,17 +24,11 @@ TICK = 0.02  # seconds between two looks; a look costs a fraction of a milliseco
 
 @dataclass(frozen=True)
 class Ending:
-    """How a command ended.
+    """How a command ended."""
 
-    Args:
-        code: its exit code; minus the signal's number if a signal ended it; `None` if it hung and was killed.
-        seconds: how long it ran; here as elsewhere without waiting for a processor.
-        output: what it wrote to stdout and stderr.
-    """
-
-    code: int | None
-    seconds: float
-    output: str
+    code: int | None  # its exit code; minus the signal's number if a signal ended it; `None` if it hung and was killed
+    seconds: float  # how long it ran; here as elsewhere without waiting for a processor
+    output: str  # what it wrote to stdout and stderr
 
     @property
     def clear(self) -> bool:

@@ -227,12 +227,6 @@ def test_print_config_shows_what_would_run(laboratory):
     assert not laboratory.path.exists()
 
 
-def test_a_header_of_a_newer_version_stops_every_stage(laboratory):
-    laboratory.path.mkdir()
-    (laboratory.path / "run.json").write_text('{"format": 2, "plant_version": "3.0"}')
-    laboratory.fails(ArtefactError, r"written by plant 3\.0", "alpha")
-
-
 def test_a_corpus_that_is_not_there_blocks_nothing_later(laboratory):
     laboratory.on["alpha"] = lambda context: context.corpus()
     laboratory.fails(DataError, "", "alpha", flags={"data": {"path": "absent.parquet"}})
@@ -259,28 +253,6 @@ def test_damaged_or_missing_results_are_not_passed_over(laboratory, damage):
     laboratory.run("alpha", force=True)
     assert laboratory.text("alpha") == "3"
     laboratory.run("beta")
-
-
-def test_leftovers_of_a_kill_are_no_outputs(laboratory):
-    def die(context):
-        (context.folder / f".{'a' * 32}-alpha.txt").write_text("half")
-        raise KeyboardInterrupt
-
-    laboratory.on["alpha"] = die
-    laboratory.fails(Interrupted, "", "alpha")
-    del laboratory.on["alpha"]
-    laboratory.run("alpha", resume=True)
-    assert laboratory.record("alpha")["outputs"].keys() == {"alpha.txt"}
-    assert sorted(path.name for path in (laboratory.path / "alpha").iterdir()) == ["alpha.txt", "stage.json"]
-
-
-def test_a_copied_run_goes_on(laboratory):
-    laboratory.run("alpha")
-    copy = laboratory.path.with_name("copy")
-    shutil.copytree(laboratory.path, copy, copy_function=shutil.copyfile)
-    laboratory.path = copy
-    laboratory.run("beta")
-    assert laboratory.text("beta") == "3"
 
 
 def test_a_stage_that_lost_its_record_is_not_made_anew_in_silence(laboratory):

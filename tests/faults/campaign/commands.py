@@ -44,15 +44,10 @@ thresholds: {target: [f1], bootstrap: 50}
 
 @dataclass(frozen=True)
 class Command:
-    """A command that writes into the run.
+    """A command that writes into the run."""
 
-    Args:
-        folder: the folder of the run that it writes.
-        arguments: its command line, without recipe and run.
-    """
-
-    folder: str
-    arguments: tuple[str, ...]
+    folder: str  # the folder of the run that it writes
+    arguments: tuple[str, ...]  # its command line, without recipe and run
 
     @property
     def shared(self) -> bool:
@@ -86,22 +81,14 @@ ALL = (*COMMANDS, WHOLE)
 class Reference:
     """A run that nothing disturbed: a copy of its folder after each command, and how long each took.
 
-    Args:
-        place: an empty folder that the copies are written into.
-        processes: that share the commands which can be shared: one or two.
-
-    Attributes:
-        quoted: what commands have said of the texts of documents so far; it must stay empty.
-
-    Raises:
-        RuntimeError: a command fails without any fault.
+    The copies are written into an empty folder. Commands that can be shared are run by one or two `processes`.
     """
 
     def __init__(self, place: Path, processes: int = 1) -> None:
         self.place, self.processes = place, processes
         self.seconds: list[float] = []
         self.sentences = list_sentences()
-        self.quoted: list[str] = []
+        self.quoted: list[str] = []  # what commands have said of the texts of documents so far; it must stay empty
         alone = "auc: true"  # what one process does alone
         (place / "recipe.yaml").write_text(RECIPE if processes == 1 else RECIPE.replace(alone, "auc: false"))
         self.before(0).mkdir()

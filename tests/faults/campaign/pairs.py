@@ -20,13 +20,9 @@ PATIENCE = 30.0  # seconds from SIGTERM to SIGKILL, as torch's launcher has it
 
 @dataclass(frozen=True)
 class PairEnding(Ending):
-    """How two processes ended: code and seconds of the pair, and what both wrote.
+    """How two processes ended: code and seconds of the pair, and what both wrote."""
 
-    Args:
-        first: the ending of the one that failed first; of the first process if none did.
-    """
-
-    first: Ending
+    first: Ending  # that of the one that failed first; of the first process if none did
 
     @property
     def clear(self) -> bool:
@@ -44,15 +40,8 @@ def run_pair(
 ) -> PairEnding:
     """Run `plant` in two processes that share its work; once one has failed, the other is told to end.
 
-    Args:
-        arguments: the command line after `plant`.
-        folder: where both run; temporary files go beside it.
-        ranks: which of them `prepare` and `signals` concern.
-        prepare: called in a new process before the command, to take something from it (memory, rights, files).
-        signals: what they are sent while they run: seconds after their start, and the signal's number, in order.
-
-    Returns:
-        The exit code of the one that failed first, 0 if none did; each line with the rank of the process that wrote it.
+    For the arguments see `run_command`; `ranks` are the processes that `prepare` and `signals` concern. The result has the exit code of
+    the one that failed first, 0 if none did, and each line with the rank of the process that wrote it.
     """
     temporary = folder.parent / "temporary"
     temporary.mkdir(exist_ok=True)

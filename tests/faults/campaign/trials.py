@@ -15,10 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from plant_cli.relevance.relevance_table import LabelEdits, read_edits
 from tests.faults.campaign.commands import ALL, COMMANDS, Command, Reference, finish
 from tests.faults.campaign.pairs import RANKS
-from tests.faults.processes import Ending, Running, run_command
+from tests.faults.processes import Ending
 from tests.faults.reports import Trial
 
 NOBODY = 65534
@@ -34,8 +33,6 @@ VERDICTS = {
     "quoted": "a message holds a sentence of a document",
 }
 HARM = ("silent", "lost", "quoted")
-LABEL, WORDS = "G01.3", ("years", "the", "with", "of", "in", "for")  # a label and words of the made-up clinic
-READERS = (("verify",), ("mig", "show", LABEL), ("plan",), ("suggest", "--text", "acute cough and fever"))
 
 
 @dataclass
@@ -60,14 +57,7 @@ class _Bench:
 
 
 def try_once(reference: Reference, seed: int, fault: str, place: Path) -> Trial:
-    """Run one trial.
-
-    Args:
-        reference: the run to compare with, of two processes for the faults of `PAIR_FAULTS`.
-        seed: what everything is drawn from.
-        fault: a key of `FAULTS`.
-        place: a folder that does not exist yet; it is removed unless the trial did harm.
-    """
+    """Run one trial of a fault in a folder to be made, which is removed unless the trial did harm; all is drawn from the seed."""
     place.mkdir()
     place.chmod(0o777)
     shutil.copyfile(reference.place / "recipe.yaml", place / "recipe.yaml")
@@ -203,49 +193,6 @@ def _small_disk(run: Path, size: int) -> Iterator[Callable[[], None]]:
         Path(kept).rename(run)
 
 
-def _rival(bench: _Bench) -> tuple[str, str, str]:
-    """The same command a second time while the first works: one of them does the work, the other waits its turn or is refused."""
-    offset = bench.random.uniform(0, 1.1) * bench.reference.duration(bench.command)
-    first = Running(bench.command.line, bench.run)
-    first.wait_until(offset)
-    second = Running(bench.command.line, bench.run)
-    endings = [first.wait(), second.wait()]
-    unclear = [ending for ending in endings if ending.code != 0 and not ending.clear]
-    detail = f"twice, {offset:.2f} s apart: {' and '.join(str(ending.code) for ending in endings)}"
-    return detail, *_repair(bench, *(unclear or sorted(endings, key=lambda ending: ending.code or 0)[-1:]))
-
-
-def _read(bench: _Bench) -> tuple[str, str, str]:
-    """A command that reads the run while another writes it anew."""
-    shutil.rmtree(bench.run)
-    shutil.copytree(bench.reference.before(len(COMMANDS)), bench.run)
-    offset = bench.random.uniform(0, 1.1) * bench.reference.duration(bench.command)
-    writer = Running([*bench.command.line, "--force"], bench.run)
-    writer.wait_until(offset)
-    line = bench.random.choice(READERS)
-    reader = run_command([*line, "--run", "."], bench.run)
-    written = writer.wait()
-    detail = f"{line[0]} after {offset:.2f} s: {reader.code}"
-    if reader.code != 0 and not reader.clear:
-        return detail, "unclear", f"{reader.code}: {reader.output}"
-    return detail, *_repair(bench, written)
-
-
-def _edit(bench: _Bench) -> tuple[str, str, str]:
-    """Six edits of the relevance at once: each is kept, or refused."""
-    shutil.rmtree(bench.run)
-    shutil.copytree(bench.reference.before(1), bench.run)
-    edits = [Running(["mig", "edit", LABEL, "--deny", word, "--run", "."], bench.run) for word in WORDS]
-    endings = [edit.wait() for edit in edits]
-    kept = read_edits(bench.run / "mig").get(LABEL, LabelEdits()).deny
-    done = {word for word, ending in zip(WORDS, endings, strict=True) if ending.code == 0}
-    detail = f"{len(done)} of {len(WORDS)} done, {len(kept)} kept"
-    if kept != done:
-        return detail, "silent", "\n".join(ending.output for ending in endings)
-    unclear = [ending for ending in endings if ending.code != 0 and not ending.clear]
-    return detail, "unclear" if unclear else "refused" if len(done) < len(WORDS) else "done", "\n".join(e.output for e in unclear)
-
-
 def _repair(bench: _Bench, ending: Ending) -> tuple[str, str]:
     """The cause is gone: do as the messages say, and compare with the undisturbed run."""
     last = ending if ending.code == 0 else finish(bench.reference, bench.command, bench.run)
@@ -276,9 +223,6 @@ FAULTS: dict[str, Callable[[_Bench], tuple[str, str, str]]] = {
     "starve": _starve,
     "deny": _deny,
     "fill": _fill,
-    "rival": _rival,
-    "read": _read,
-    "edit": _edit,
     **PAIR_FAULTS,
 }
 NEEDS_ROOT = tuple(name for name, disturb in FAULTS.items() if disturb in (_deny, _fill))

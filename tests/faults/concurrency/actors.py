@@ -18,12 +18,7 @@ FREE = 2**31
 
 
 class Actor:
-    """A command in a process of its own that does as many operations on files of one folder as it is granted, and then waits.
-
-    Args:
-        arguments: the command line after `plant`.
-        folder: where it runs; only operations in it count.
-    """
+    """A command in a process of its own that does as many operations on files of its folder as it is granted, and then waits."""
 
     def __init__(self, arguments: Sequence[str], folder: Path) -> None:
         grants, self._grant = os.pipe()

@@ -42,19 +42,12 @@ History = tuple["Command", ...]
 
 @dataclass(frozen=True)
 class Command:
-    """A command of a meeting.
+    """A command of a meeting."""
 
-    Args:
-        name: how trials call it: `mig`, or `mig'` with other options.
-        arguments: its command line, without recipe and run.
-        answers: what of a reader is compared: its "output", the files that it "exports", or its exit "code"; None for what writes.
-        run: the folder of its run.
-    """
-
-    name: str
-    arguments: tuple[str, ...]
-    answers: Literal["output", "exports", "code"] | None = None
-    run: str = RUN
+    name: str  # how trials call it: `mig`, or `mig'` with other options
+    arguments: tuple[str, ...]  # its command line, without recipe and run
+    answers: Literal["output", "exports", "code"] | None = None  # what of a reader is compared; None for what writes
+    run: str = RUN  # the folder of its run
 
     def line(self, *more: str) -> list[str]:
         """The whole command line after `plant`."""
@@ -80,11 +73,7 @@ READERS = (
 
 
 class Histories:
-    """Runs after commands that came one after the other, each made once.
-
-    Args:
-        place: an empty folder for them.
-    """
+    """Runs after commands that came one after the other, each made once in an empty folder for them."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -109,11 +98,7 @@ class Histories:
 
 
 class State:
-    """A run between commands.
-
-    Args:
-        folder: holds the run, and the recipe beside it.
-    """
+    """A run between commands; its folder holds the recipe, too."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

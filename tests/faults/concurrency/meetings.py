@@ -49,17 +49,11 @@ TURNS, LONGEST_TURN = 6, 400  # operations on files that a command does before a
 
 @dataclass(frozen=True)
 class Meeting:
-    """What is tried.
+    """What is tried."""
 
-    Args:
-        start: what was done in the run before.
-        commands: what meets, each with whether it may replace what is there.
-        killed: whether one of them, the first, is killed on its way.
-    """
-
-    start: History
-    commands: tuple[tuple[Command, bool], ...]
-    killed: bool = False
+    start: History  # what was done in the run before
+    commands: tuple[tuple[Command, bool], ...]  # what meets, each with whether it may replace what is there
+    killed: bool = False  # whether one of them, the first, is killed on its way
 
     def line(self, number: int) -> list[str]:
         """The command line of one of them."""
@@ -73,14 +67,7 @@ class Meeting:
 
 
 def try_once(histories: Histories, seed: int, kind: str, place: Path) -> Trial:
-    """Run one trial.
-
-    Args:
-        histories: runs to begin with and to compare with.
-        seed: what everything is drawn from.
-        kind: a key of `KINDS`.
-        place: a folder that does not exist yet; it is removed unless the trial did harm.
-    """
+    """Run one trial of a kind in a folder to be made, which is removed unless the trial did harm; all is drawn from the seed."""
     drawn = random.Random(f"{kind}-{seed}")
     meeting = KINDS[kind](drawn)
     shutil.copytree(histories.after(meeting.start).folder, place, symlinks=True)

@@ -10,9 +10,16 @@ from functools import cache
 from pathlib import Path
 
 from plant_cli.api import Request, SilentReporter
+from plant_cli.data.corpus_files import read_labels
 from plant_cli.data.files import hash_file
 from plant_cli.data.records import STAGE_FILE
 from plant_cli.registry import installed
+from plant_cli.relevance.relevance_table import load_relevance
+from plant_cli.runs.changes import trace_stale
+from plant_cli.runs.damage import examine_run
+from plant_cli.runs.folder import Run
+from plant_cli.runs.recipes import read_run_recipe
+from plant_cli.runs.runner import print_config, run_recipe
 from tests.builders import run_at
 from tests.faults.fuzzing.inputs import Files
 
@@ -30,8 +37,6 @@ eval: {bootstrap: 20}
 @cache
 def _finished_run() -> Path:
     """A run of every kind of record, made once in a process; it goes with the process."""
-    from plant_cli.runs.runner import run_recipe
-
     _holder.append(tempfile.TemporaryDirectory(prefix="plant-fuzzing-"))
     place = Path(_holder[0].name)
     (place / "recipe.yaml").write_text(RECIPE)
@@ -81,8 +86,6 @@ def _let_fit(run: Path, name: str) -> None:
 
 @cache
 def _label_index(run: Path) -> list[str]:
-    from plant_cli.data.corpus_files import read_labels
-
     return list(read_labels(run / "corpus")["label"])
 
 
@@ -93,11 +96,6 @@ def _label_hash() -> str:
 
 def _open(run: Path) -> None:
     """As every command begins: header, records, recipe, stages; and as `verify` goes on."""
-    from plant_cli.runs.changes import trace_stale
-    from plant_cli.runs.damage import examine_run
-    from plant_cli.runs.folder import Run
-    from plant_cli.runs.recipes import read_run_recipe
-
     opened = Run.open(run)
     read_run_recipe(run)
     for folder in opened.stages():
@@ -118,8 +116,6 @@ def _act(name: str, **flags: object) -> Callable[[Path], None]:
 
 def _resolve(run: Path) -> None:
     """As a later command does with what the run's recipe says."""
-    from plant_cli.runs.runner import print_config
-
     print_config(Request(registry=installed(), run_path=run, reporter=SilentReporter()), "finetune")
 
 
@@ -133,8 +129,6 @@ def _show(run: Path) -> None:
 
 
 def _relevance(run: Path) -> None:
-    from plant_cli.relevance.relevance_table import load_relevance
-
     load_relevance(run / "mig", _label_hash())
     _show(run)
 

@@ -4,23 +4,38 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import EntryPoint
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import polars as pl
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from plant_cli.api import BackboneSpec, Choice, DataSection, DatasetSpec, PlantError, SilentReporter, StageSpec, UsageError
+from plant_cli.data.documents import tidy_dataset
+from plant_cli.data.loading import load_dataset
+from plant_cli.data.prepare import prepare
+from plant_cli.evaluation.aligned import read_predictions
+from plant_cli.evaluation.foreign import read_numbering
+from plant_cli.evaluation.gold import Gold
 from plant_cli.registry import Registry, installed
+from plant_cli.runs.processes import read_launch
+from plant_cli.runs.recipes import RecipeLayer, load_recipe, parse_sets
+from plant_cli.runs.steps import resolve_steps
 from plant_cli.testing.contexts import make_context
 from tests.faults.fuzzing.contract import Try, check_message
 from tests.faults.fuzzing.inputs import ODD, Files, changed_json, mutations, small, tables, words, yaml_texts
 from tests.faults.fuzzing.modules import modules
 from tests.faults.fuzzing.records import RECORDS, read_run, run_files
 from tests.faults.fuzzing.shares import read_shares, shares
+from tests.round_trips import SPECS, write_format
 
 KEPT = Path(__file__).parents[1] / "malformed" / "inputs"
 GOOD = (KEPT / "good.csv").read_bytes()
@@ -29,19 +44,11 @@ SUFFIXES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".txt", ".csv.gz", ".
 
 @dataclass(frozen=True)
 class Target:
-    """Something that reads what a stranger wrote.
+    """Something that reads what a stranger wrote."""
 
-    Args:
-        name: for the command line.
-        inputs: gives its files.
-        attempt: reads them; what it raises beside a `PlantError` is a finding.
-        group: what the issue of an hour on record counts together.
-    """
-
-    name: str
-    inputs: Callable[[], st.SearchStrategy[Files]]
-    attempt: Try
-    group: str = field(default="")
+    name: str  # for the command line
+    inputs: Callable[[], st.SearchStrategy[Files]]  # gives its files
+    attempt: Try  # reads them; what it raises beside a `PlantError` is a finding
 
 
 def kept(kind: str) -> list[bytes]:
@@ -52,8 +59,6 @@ def kept(kind: str) -> list[bytes]:
 
 @cache
 def _good_parquet() -> bytes:
-    import polars as pl
-
     return (target := BytesIO(), pl.read_csv(GOOD, infer_schema=False).write_parquet(target))[0].getvalue()
 
 
@@ -63,10 +68,7 @@ def _corpora() -> st.SearchStrategy[Files]:
     return st.builds(lambda suffix, content: {f"corpus{suffix}": content}, st.sampled_from(SUFFIXES), content)
 
 
-def _read_corpus(files: Files, folder: Path, **section: str) -> None:
-    from plant_cli.data.loading import load_dataset
-    from plant_cli.data.prepare import prepare
-
+def _read_corpus(files: Files, folder: Path, **section: Any) -> None:
     data = DataSection(path=section.pop("path", next(iter(files))), **section)
     context = make_context(folder / "run" / "stage", components=installed())
     prepare(load_dataset(context, data), data, folder / "run" / "corpus", SilentReporter())
@@ -86,11 +88,6 @@ def _read_beside(option: str, files: Files, folder: Path) -> None:
 @cache
 def _written_formats() -> Mapping[str, Files]:
     """A small corpus in every format: its files by name."""
-    import tempfile
-
-    from plant_cli.data.documents import tidy_dataset
-    from tests.round_trips import SPECS, write_format
-
     clinic = installed().find(DatasetSpec, "synthetic-clinic")
     dataset = tidy_dataset(clinic.load(DataSection(), clinic.options(documents=12, labels=5)))
     found: dict[str, Files] = {}
@@ -127,14 +124,9 @@ def _formats(draw: st.DrawFn) -> Files:
 
 
 def _read_format(files: Files, folder: Path) -> None:
-    from plant_cli.data.loading import load_dataset
-    from plant_cli.data.prepare import prepare
-
     name = files["format"].decode()
     (folder / "format").unlink()
-    data = DataSection(path="corpus", dataset=Choice(name=name or "files"))
-    context = make_context(folder / "run" / "stage", components=installed())
-    prepare(load_dataset(context, data), data, folder / "run" / "corpus", SilentReporter())
+    _read_corpus(files, folder, path="corpus", dataset=Choice(name=name or "files"))
 
 
 TURTLE = (
@@ -178,10 +170,6 @@ def _recipes() -> st.SearchStrategy[Files]:
 
 
 def _read_recipe(files: Files, folder: Path) -> None:
-    from plant_cli.runs.processes import read_launch
-    from plant_cli.runs.recipes import RecipeLayer, load_recipe, parse_sets
-    from plant_cli.runs.steps import resolve_steps
-
     try:
         read_launch(Path("recipe.yaml"))  # YAML, too
     except UsageError as error:
@@ -230,11 +218,6 @@ PREDICTIONS = (
 
 @cache
 def _gold() -> object:
-    import numpy as np
-    from scipy.sparse import csr_array
-
-    from plant_cli.evaluation.gold import Gold
-
     matrix = csr_array(np.array([[1, 0, 1], [0, 1, 0]], dtype=np.float32))
     counts = np.array([3, 2, 1], dtype=np.int64)
     return Gold(
@@ -266,9 +249,6 @@ def _predictions() -> st.SearchStrategy[Files]:
 
 
 def _read_predictions(files: Files, folder: Path) -> None:
-    from plant_cli.evaluation.aligned import read_predictions
-    from plant_cli.evaluation.foreign import read_numbering
-
     order, removed = ("order" if files["order"] else None), ("removed" if files["removed"] else None)
     read_predictions(Path(next(iter(files))), _gold(), SilentReporter(), read_numbering(order, removed))  # type: ignore[arg-type]
 
@@ -287,20 +267,15 @@ def _records(draw: st.DrawFn) -> Files:
 TARGETS = {
     target.name: target
     for target in (
-        Target("corpora", _corpora, _read_corpus, "readers"),
-        Target("formats", _formats, _read_format, "readers"),
-        Target("titles", partial(_tables_beside, "titles", ("label", "title")), partial(_read_beside, "titles"), "readers"),
-        Target(
-            "evidence",
-            partial(_tables_beside, "evidence", ("doc_id", "label", "start", "end")),
-            partial(_read_beside, "evidence"),
-            "readers",
-        ),
-        Target("shares", shares, read_shares, "readers"),
-        Target("vocabularies", _vocabularies, partial(_read_beside, "vocabulary"), "vocabularies"),
-        Target("recipes", _recipes, _read_recipe, "recipes"),
-        Target("plugins", _plugins, _load_plugin, "plugins"),
-        Target("predictions", _predictions, _read_predictions, "predictions"),
-        Target("records", _records, read_run, "records"),
+        Target("corpora", _corpora, _read_corpus),
+        Target("formats", _formats, _read_format),
+        Target("titles", partial(_tables_beside, "titles", ("label", "title")), partial(_read_beside, "titles")),
+        Target("evidence", partial(_tables_beside, "evidence", ("doc_id", "label", "start", "end")), partial(_read_beside, "evidence")),
+        Target("shares", shares, read_shares),
+        Target("vocabularies", _vocabularies, partial(_read_beside, "vocabulary")),
+        Target("recipes", _recipes, _read_recipe),
+        Target("plugins", _plugins, _load_plugin),
+        Target("predictions", _predictions, _read_predictions),
+        Target("records", _records, read_run),
     )
 }
