@@ -1,4 +1,4 @@
-"""The `plant` command: assembles the commands of the registered stages and runs the one that was asked for."""
+"""The `plant` command: a tree of the registered stages and actions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds plugins, holds their components, explains failures. The only file that knows pluggy's manager."""
+"""The registry: loads plugins, checks what they register, and finds their components."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from plant_cli.api.hooks import GROUP, HOOK_SPECS, HOOKS
 from plant_cli.api.options import SHARED_SECTIONS, Choice, Options, former_names
 from plant_cli.api.specs import KINDS, TABLE, Kind, StageSpec, kind_of
 
-RESERVED = ("corpus", "extends", "summary", "help")  # a folder of every run, headings of recipes, and `plant help`
+RESERVED = ("corpus", "extends", "summary", "help")  # names with another meaning in a run, a recipe or the command line
 GENERAL_FLAGS = (
     "force",
     "format",
@@ -38,14 +38,14 @@ GENERAL_FLAGS = (
     "tag",
 )  # they mean one thing in every command
 GENERAL_LETTERS = ("-f", "-h", "-q")
-LONGEST_FAULT = 300  # characters of what a broken plugin says
+LONGEST_FAULT = 300  # characters of the message of a broken plugin
 VARIABLE, CORE = "PLANT_PLUGINS", "core"
 CHOOSE = f"{VARIABLE}=-NAME leaves one out"
-OWN = "plant-cli"  # the distribution that this file belongs to
+OWN = "plant-cli"  # the distribution of this module
 
 
 class Registry:
-    """The components of all plugins that could be loaded, by kind and name."""
+    """The components of all plugins, by kind and name."""
 
     def __init__(self) -> None:
         self.plugins: list[PluginRecord] = []
@@ -54,54 +54,50 @@ class Registry:
         self._manager.add_hookspecs(HOOK_SPECS)
 
     def load(self, points: Iterable[EntryPoint]) -> None:
-        """Load entry points one by one; one that fails is recorded as broken, and the others are loaded all the same."""
+        """Load the plugins of entry points; one that fails is recorded as broken."""
         for point in points:
             distribution, version = _identify(point.dist)
             record = PluginRecord(name=point.name, module=point.module, distribution=distribution, version=version)
             try:
-                with redirect_stdout(sys.stderr):  # what is read from stdout is the result of a command alone
+                with redirect_stdout(sys.stderr):  # stdout is for results of commands
                     module = point.load()
                 record = replace(record, file=str(getattr(module, "__file__", point.value)))
                 self.plugins.append(self._take(module, record))
             except KeyboardInterrupt:
                 raise
-            except BaseException as error:  # whatever a stranger's module does on import, sys.exit() too
+            except BaseException as error:  # a plugin may do anything on import, even sys.exit()
                 self.plugins.append(replace(record, error=_name_fault(error), trace=traceback.format_exc()))
 
     def register(self, module: ModuleType, *, name: str) -> PluginRecord:
-        """Register an imported module (tests, notebooks); errors are raised, not recorded."""
+        """Register an imported module, for tests and notebooks; errors are raised."""
         file = str(getattr(module, "__file__", "?"))
         record = PluginRecord(name=name, distribution="(registered in this process)", module=module.__name__, file=file)
         self.plugins.append(self._take(module, record))
         return self.plugins[-1]
 
     def _take(self, module: ModuleType, record: PluginRecord) -> PluginRecord:
-        """Register a plugin with pluggy's manager and keep its components; a plugin with a fault is taken out again whole."""
+        """Register a plugin and its components, or nothing of it if it has a fault."""
         first = next((other for other in self.plugins if other.name == record.name and not other.error), None)
         if first is not None:
             raise TypeError(f"the plugin of {first.distribution} is called '{record.name}', too: the entry point needs a name of its own")
         try:
-            self._register(module, record.name)
+            self._manager.register(module, record.name)
             self._check_hooks(module)
             specs = [(kind.name, spec) for kind in TABLE for spec in self._call(kind, module)]
             self._check_names(specs)
-        except Exception:
+        except Exception as error:
             if self._manager.is_registered(module):
                 self._manager.unregister(module)
+            if isinstance(error, pluggy.PluginValidationError):
+                raise TypeError("a hook takes no argument: " + " ".join(str(error).splitlines()[1:])) from error
             raise
         record = replace(record, components=tuple((kind, spec.name) for kind, spec in specs))
         for kind, spec in specs:
             self._owners[kind, spec.name].append((spec, record))
         return record
 
-    def _register(self, module: ModuleType, name: str) -> None:
-        try:
-            self._manager.register(module, name)
-        except pluggy.PluginValidationError as error:
-            raise TypeError("a hook takes no argument: " + " ".join(str(error).splitlines()[1:])) from error
-
     def _check_names(self, specs: Sequence[tuple[str, Spec]]) -> None:
-        """Refuse a name that a plugin gives twice, and a stage whose folder would be that of another stage with a tag."""
+        """Refuse a name that a plugin registers twice, and a stage whose folder another stage with a tag would use."""
         (kind, name), times = Counter((kind, spec.name) for kind, spec in specs).most_common(1)[0] if specs else (("", ""), 0)
         if times > 1:
             raise TypeError(f"the {kind} '{name}' is registered {times} times")
@@ -111,7 +107,7 @@ class Registry:
                     raise TypeError(f"the stage '{new}' would share a folder with '{other}' and a tag: it needs another name")
 
     def _check_hooks(self, module: ModuleType) -> None:
-        """Refuse a module with a misspelt hook, a hook without its mark, or none at all."""
+        """Refuse a module with a misspelt hook, a hook without its mark, or no hook."""
         names = [caller.name for caller in self._manager.get_hookcallers(module) or ()]
         try:
             self._manager.check_pending()
@@ -125,37 +121,28 @@ class Registry:
             raise TypeError(f"no plugin hook in it; hooks are {', '.join(HOOKS)}, marked with @hookimpl")
 
     def _call(self, kind: Kind, module: ModuleType) -> list[Spec]:
-        """What one plugin returns from the hook of a kind."""
+        """The specs that one plugin returns for a kind."""
         others = [plugin for plugin in self._manager.get_plugins() if plugin is not module]
         caller = self._manager.subset_hook_caller(kind.hook, others)
         returned = caller()  # without None, which is what a function without `return` gives
         if len(returned) < len(caller.get_hookimpls()) or not all(isinstance(specs, Sequence) for specs in returned):
             what = type(returned[0]).__name__ if returned else "None"
             raise TypeError(f"{kind.hook} returned {what}: a list of {kind.spec.__name__} is expected")
-        found = [spec for specs in returned for spec in specs]
-        for spec in found:
+        all_specs = [spec for specs in returned for spec in specs]
+        for spec in all_specs:
             if not isinstance(spec, kind.spec):
                 raise TypeError(f"{kind.hook} returned {type(spec).__name__}, not {kind.spec.__name__}")
             _check_spec(kind, spec)
-        return found
+        return all_specs
 
     def specs(self, kind: type[SpecT]) -> list[SpecT]:
-        """All usable components of a kind, by name; names with two owners are left out."""
+        """The components of a kind, sorted by name; a name that two plugins register is left out."""
         wanted = kind_of(kind).name
-        found = [owners[0][0] for (k, _), owners in self._owners.items() if k == wanted and len(owners) == 1]
-        return sorted((spec for spec in found if isinstance(spec, kind)), key=lambda spec: spec.name)
+        unique = [owners[0][0] for (k, _), owners in self._owners.items() if k == wanted and len(owners) == 1]
+        return sorted((spec for spec in unique if isinstance(spec, kind)), key=lambda spec: spec.name)
 
     def find(self, kind: type[SpecT], name: str) -> SpecT:
-        """The spec of a component.
-
-        Args:
-            kind: the class of spec that is wanted, such as `BackboneSpec`.
-            name: the component's name.
-
-        Raises:
-            ComponentError: nobody registered that name; the message says which are near and which broken plugin may have held it.
-            PluginError: two plugins registered it.
-        """
+        """The spec of a component; `ComponentError` if there is none, `PluginError` if two plugins registered it."""
         shown = kind_of(kind).name
         owners = self._owners.get((shown, name), [])
         if len(owners) > 1:
@@ -181,7 +168,7 @@ class Registry:
         )
 
     def resolve(self, kind: type[SpecT], chosen: Choice) -> tuple[SpecT, Options]:
-        """The spec of a chosen component and its validated options; errors as of `find`, and `ComponentError` for its options."""
+        """The spec of a chosen component and its validated options. Raises as `find` does, and `ComponentError` for wrong options."""
         spec = self.find(kind, chosen.name)
         try:
             return spec, spec.options(**chosen.options)
@@ -189,20 +176,16 @@ class Registry:
             raise _bad_options(kind_of(kind).name, spec, error) from error
 
     def owner(self, kind: type[Spec], name: str) -> PluginRecord | None:
-        """The plugin that registered a component; None if nobody did."""
+        """The plugin that registered a component; None if no plugin did."""
         owners = self._owners.get((kind_of(kind).name, name))
         return owners[0][1] if owners else None
 
     def strangers(self) -> list[PluginRecord]:
-        """The plugins that others have made, as far as they work."""
+        """The working plugins of other distributions."""
         return [record for record in self.plugins if record.distribution != OWN and not record.error]
 
     def blame(self, error: BaseException) -> tuple[PluginRecord, str] | None:
-        """The plugin of others in whose code an error arose, and the file and line of it; None if it arose in none.
-
-        Args:
-            error: what was raised. Of its trace, and those of its causes, the innermost frame counts that lies in such a plugin.
-        """
+        """The stranger's plugin that raised an error, with file and line: that of the innermost frame of all its traces."""
         packages = {record.module.partition(".")[0]: record for record in self.strangers()}
         seen: list[BaseException] = []
         link: BaseException | None = error
@@ -217,7 +200,7 @@ class Registry:
 
 
 def _check_spec(kind: Kind, spec: Spec) -> None:
-    """Refuse a spec that cannot be listed, typed or made a folder of: names come from a stranger, and stages write under theirs."""
+    """Refuse a spec whose name, texts, options or sections cannot be used."""
     words = spec.name.split(" ") if isinstance(spec.name, str) else []
     if not all(map(names_folder, words)) or not 1 <= len(words) <= (2 if kind.name == "stage" else 1):
         raise TypeError(f"{kind.hook} returned a spec with the name {str(spec.name)[:40]!r}: names have {NAME_RULE}")
@@ -231,14 +214,14 @@ def _check_spec(kind: Kind, spec: Spec) -> None:
         if unknown:
             raise TypeError(f"{kind.hook}: '{spec.name}' names the section '{unknown[0]}': there are {', '.join(SHARED_SECTIONS)}")
         if spec.name in (*SHARED_SECTIONS, *RESERVED):
-            raise TypeError(f"{kind.hook}: '{spec.name}' is no name for a stage: a recipe or a run folder means something else by it")
+            raise TypeError(f"{kind.hook}: '{spec.name}' is no name for a stage: it means something else in a recipe or a run folder")
 
 
 def _check_options(kind: Kind, spec: Spec) -> None:
-    """Refuse an option of a stage that every command has as a general flag, and one that names a kind of component that there is not."""
+    """Refuse an option of an unknown kind, and one of a stage that is a general flag."""
     for name, info in spec.options.model_fields.items():
         extra: Any = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
-        unknown = next((given for key in ("kind", "keys") if (given := extra.get(key)) is not None and given not in KINDS), None)
+        unknown = next((named for key in ("kind", "keys") if (named := extra.get(key)) is not None and named not in KINDS), None)
         if unknown is not None:
             raise TypeError(
                 f"{kind.hook}: the option {name} of '{spec.name}' is of the kind '{unknown}': {near_names(str(unknown), KINDS)}"
@@ -249,12 +232,12 @@ def _check_options(kind: Kind, spec: Spec) -> None:
 
 
 def _name_fault(error: BaseException) -> str:
-    """The class of an error and the first line of what it says, short enough for a message; a stranger's error may not even say it."""
+    """The class of an error and the first line of its message."""
     try:
-        said = str(error).strip()
+        message = str(error).strip()
     except Exception:
-        said = "(its own message fails)"
-    return f"{type(error).__name__}: {said.splitlines()[0] if said else ''}"[:LONGEST_FAULT]
+        message = "(its own message fails)"
+    return f"{type(error).__name__}: {message.splitlines()[0] if message else ''}"[:LONGEST_FAULT]
 
 
 def _bad_options(kind: str, spec: Spec, error: ValidationError) -> ComponentError:
@@ -288,12 +271,12 @@ def _identify(distribution: Distribution | None) -> tuple[str, str]:
 
 @cache
 def installed() -> Registry:
-    """The registry of everything installed. `PLANT_PLUGINS=a,b` loads only these, `PLANT_PLUGINS=-a` all but this one; always the core."""
+    """The registry of all installed plugins. `PLANT_PLUGINS=a,b` loads only these and the core, `PLANT_PLUGINS=-a` all but this one."""
     registry = Registry()
     points = sorted(entry_points(group=GROUP), key=lambda point: (_identify(point.dist)[0] != OWN, point.name != CORE, point.name))
-    given = [name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()]
-    without = {name[1:] for name in given if name.startswith("-")}
-    only = {name for name in given if not name.startswith("-")}
+    chosen = [name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()]
+    without = {name[1:] for name in chosen if name.startswith("-")}
+    only = {name for name in chosen if not name.startswith("-")}
     registry.load(p for p in points if p.name == CORE or (p.name not in without and (not only or p.name in only)))
     names = [point.name for point in points]
     for name in sorted((only | without) - {*names}):

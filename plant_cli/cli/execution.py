@@ -1,4 +1,4 @@
-"""One command from its values to its result on the screen, whatever bytes come in and whoever reads what goes out."""
+"""One command, from the values of its flags to its result on the screen."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from plant_cli.runs.runner import print_config
 
 @contextmanager
 def refuse_bytes(given: Mapping[str, Mapping[str, Any]]) -> Iterator[None]:
-    """`UsageError` for values, by section and option, that are not valid text in this terminal; and inside the block for names of files."""
+    """`UsageError` for values that are not valid text in this terminal, and for such names of files in the block."""
     for name, value in (pair for options in given.values() for pair in options.items()):
         wrong = next(filter(_holds_bytes, map(str, value if isinstance(value, list | tuple) else [value])), None)
         if wrong is not None:
@@ -55,7 +55,7 @@ def _refused(text: str, where: str) -> UsageError:
 
 
 def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]]) -> None:
-    """Run a stage or action with the values of its flags, by section, and show its result. An error ends the process."""
+    """Run a stage or action with the values of its flags, by section, and show its result; exit on an error."""
     general = given.pop(GENERAL, {})
     owner = registry.owner(StageSpec, spec.name)
     with report_failures(owner.distribution if owner else "plant-cli", registry), refuse_bytes({**given, GENERAL: general}):
@@ -85,27 +85,23 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
         except BrokenPipeError:
             if not (spec.writes or spec.parallel):
                 raise
-            silence(sys.stdout)  # the work is done and recorded, whether or not somebody reads the result
+            silence(sys.stdout)  # the work is done and recorded
         except OSError as error:
-            silence(sys.stdout)  # which the interpreter flushes once more at its end
+            silence(sys.stdout)
             if not spec.writes:
                 raise
-            raise _unshown(spec, request.run_path, error) from error
+            raise ResourceError(
+                f"the stage is done and recorded, but its result could not be shown: {error.strerror}",
+                where="stdout",
+                expected="a terminal, a pipe, or a file with space left",
+                todo=f"do not repeat the stage: all of its files are in the folder of `plant {spec.name}` in {request.run_path}",
+            ) from error
         if result.failure is not None:
             raise result.failure
 
 
-def _unshown(spec: StageSpec, run: Path, error: OSError) -> ResourceError:
-    return ResourceError(
-        f"the stage is done and recorded, but its result could not be shown: {error.strerror}",
-        where="stdout",
-        expected="a terminal, a pipe, or a file with space left",
-        todo=f"do not repeat the stage: all of its files are in the folder of `plant {spec.name}` in {run}",
-    )
-
-
 def _in_run(next_step: str | None, run: Path) -> str | None:
-    """The next step as it must be typed when the run has a folder of its own."""
+    """The next step, with the folder of the run."""
     if next_step is None or not next_step.startswith("plant ") or "--run" in next_step:
         return next_step
     folder = shlex.quote(str(run))

@@ -1,4 +1,4 @@
-"""What a person and a shell see of an error; and of a command that a library ends where memory is limited (`ulimit -v`)."""
+"""Messages and exit codes of errors, also if a library ends the process where memory is limited (`ulimit -v`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GONE = (errno.ENOENT, errno.ESTALE)
 
 
 def find_limit() -> int | None:
-    """Bytes of address space or data that this process may have; None if there is no limit, or the system does not keep to it."""
+    """The limit of this process on address space or data, in bytes; None without a limit, or on a system that does not enforce it."""
     if sys.platform != "linux":
         return None
     limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
@@ -40,7 +40,7 @@ def find_limit() -> int | None:
 
 
 def explain_shortage(what: str, limit: int) -> PlantError:
-    """The error for what went wrong where memory is limited to so many bytes."""
+    """The error for a failure under a memory limit, in bytes."""
     return ResourceError(
         what,
         where=f"this process may take {limit / 2**20:,.0f} MiB of memory (`ulimit -v`, `ulimit -d`)",
@@ -50,10 +50,7 @@ def explain_shortage(what: str, limit: int) -> PlantError:
 
 
 def run_watched(work: Callable[[], None], limit: int) -> None:
-    """Do the work in a child process and leave with its exit code; where a library ended it, with a message.
-
-    Signals reach the child, and it ends with this process.
-    """
+    """Do the work in a child process and exit with its code, or with a message if a library ended it. Signals are passed on to it."""
     watched = {*FORWARDED, signal.SIGCHLD}
     signal.pthread_sigmask(signal.SIG_BLOCK, watched)
     ended, ends = os.pipe()
@@ -63,11 +60,11 @@ def run_watched(work: Callable[[], None], limit: int) -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, watched)
         os.close(ended)
         try:
-            bound_heaps(1)  # where polars finds no addresses for a thread of its own, it waits for it for ever
+            bound_heaps(1)  # polars waits for ever if there are no addresses for one of its threads
             reserve_products(limit)
             work()
         finally:
-            os.write(ends, b".")  # not reached where a library ends the process
+            os.write(ends, b".")  # not reached if a library ends the process
         return
     os.close(ends)
     code = _wait(child, watched)
@@ -83,10 +80,10 @@ def run_watched(work: Callable[[], None], limit: int) -> None:
 
 
 def reserve_products(limit: int) -> None:
-    """Have the two OpenBLAS of numpy and scipy take their buffers now: one that gets none later asks for it for ever.
+    """Let the OpenBLAS of numpy and of scipy allocate their buffers now: if there is no memory later, they try again for ever.
 
-    Where the buffers of all threads would take an eighth of the memory, products take one thread. Where they are more than a tenth of the
-    memory, nothing is taken: a command without products may still do its work, and polars hangs where it finds too little.
+    If the buffers of all threads take an eighth of the memory, products use one thread. If they take more than a tenth, nothing is
+    allocated: a command without products may still do its work, and polars hangs with too little memory.
     """
     if 2 * len(os.sched_getaffinity(0)) * BUFFER > limit // 8:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -104,23 +101,20 @@ def reserve_products(limit: int) -> None:
 
 
 def _wait(child: int, watched: set[signal.Signals]) -> int:
-    """Hand on signals until the child has ended; its exit code, or minus the signal that ended it."""
+    """Pass on signals until the child has ended; its exit code, or minus the signal that ended it."""
     while True:
-        found = signal.sigwaitinfo(watched)
-        if found.si_signo == signal.SIGCHLD:
+        received = signal.sigwaitinfo(watched)
+        if received.si_signo == signal.SIGCHLD:
             done, status = os.waitpid(child, os.WNOHANG)
             if done:
                 return os.waitstatus_to_exitcode(status)
-        elif found.si_code != FROM_KERNEL:
-            os.kill(child, found.si_signo)
+        elif received.si_code != FROM_KERNEL:
+            os.kill(child, received.si_signo)
 
 
 @contextmanager
 def report_failures(who: str = "plant-cli", registry: Registry | None = None) -> Iterator[None]:
-    """Report whatever is raised inside and leave with its exit code; no trace on the screen.
-
-    `who` is the distribution to report a bug to, `registry` has the plugins that may have raised it.
-    """
+    """Show an error of the block without a trace and exit with its code; bugs are to be reported to the distribution `who`."""
     try:
         yield
     except PlantError as error:
@@ -133,50 +127,45 @@ def report_failures(who: str = "plant-cli", registry: Registry | None = None) ->
     except (SystemExit, GeneratorExit):
         raise
     except BaseException as error:
-        known = _explain(error)
-        if known is not None:
-            leave(known)
-        found = None if registry is None else registry.blame(error)
-        if found is not None:
-            leave(_accuse(error, *found))
+        explained = _explain(error)
+        if explained is not None:
+            leave(explained)
+        blamed = None if registry is None else registry.blame(error)
+        if blamed is not None:
+            leave(_accuse(error, *blamed))
         _leave(describe_bug(error, who, [] if registry is None else registry.strangers()), BUG)
 
 
 def describe(error: PlantError) -> str:
-    """The four parts of an error, one line each; a part without text is left out."""
+    """The four parts of an error, one line each, without empty ones."""
     parts = {"error: ": error.what, "  where:      ": error.where, "  expected:   ": error.expected, "  what to do: ": error.todo}
     return "\n".join(name + text for name, text in parts.items() if text)
 
 
 def _explain(error: BaseException) -> PlantError | None:
-    """The error to show for what the system refuses outside any stage, such as a full disk behind stdout."""
+    """The error for a failure of the system outside any stage, such as a full disk behind stdout."""
     if type(error).__name__ == "PanicException":  # how libraries written in Rust fail
         return _explain_panic(error)
     limit = find_limit()
-    if limit is not None and _may_lack_memory(error):
+    onednn = isinstance(error, RuntimeError) and str(error).startswith(("could not create a ", "could not execute a "))
+    if limit is not None and (onednn or isinstance(error, MemoryError | ImportError | NameError | SyntaxError | SystemError)):
         return explain_shortage(f"a library could not be loaded, or had no memory: {error or type(error).__name__}", limit)
     if not isinstance(error, OSError) or error.errno is None:
         return None
-    place = next((str(name) for name in (error.filename, error.filename2) if name is not None), "stdout, or a file that was open")
-    if error.errno in GONE and not TEMPORARY.fullmatch(Path(place).name):  # a new file that cannot be made is not gone
+    path = next((str(name) for name in (error.filename, error.filename2) if name is not None), "stdout, or an open file")
+    if error.errno in GONE and not TEMPORARY.fullmatch(Path(path).name):  # a new file that cannot be made is not gone
         return ResourceError(
             f"a file is gone: {error.strerror}",
-            where=place,
+            where=path,
             expected="files and folders that nobody moves while the command runs",
             todo="check that nothing was moved, renamed or deleted meanwhile (this folder, the run folder), then repeat the command",
         )
     return ResourceError(
         f"the system refuses a file: {error.strerror}",
-        where=place,
-        expected="a place that this user may read and write, with space left",
-        todo="check rights, space and limits (`ulimit -a`), or choose another place (--run DIR for the run folder)",
+        where=path,
+        expected="a path that this user may read and write, with space left",
+        todo="check rights, space and limits (`ulimit -a`), or choose another path (--run DIR for the run folder)",
     )
-
-
-def _may_lack_memory(error: BaseException) -> bool:
-    """Whether an error may come from a memory limit: libraries loaded in part, code that oneDNN has no room to make, unnamed failures."""
-    onednn = isinstance(error, RuntimeError) and str(error).startswith(("could not create a ", "could not execute a "))
-    return onednn or isinstance(error, MemoryError | ImportError | NameError | SyntaxError | SystemError)
 
 
 def _explain_panic(error: BaseException) -> PlantError:
@@ -199,31 +188,28 @@ def _explain_panic(error: BaseException) -> PlantError:
 
 
 def describe_bug(error: BaseException, who: str, strangers: Sequence[PluginRecord] = ()) -> str:
-    """What to show for an unexpected error, and the file that holds its whole trace; the trace itself if no file can be written.
-
-    One of the `strangers`, plugins of others, may have caused it.
-    """
+    """The message for an unexpected error, with the file of its trace, or with the trace if no file can be written."""
     trace = "".join(traceback.format_exception(error))
-    place = _keep_trace(trace)
-    rest = "" if place else f"\n{trace}"
+    file = _keep_trace(trace)
+    rest = "" if file else f"\n{trace}"
     others = [record for record in strangers if record.distribution != who]
     checks = f"; if {' or '.join(record.name for record in others)} took part, first run {_check(others[0])}" if others else ""
     return (
         f"error: a bug: {_say(error)}\n"
-        f"  where:      {f'{place} holds the trace' if place else 'the trace below, since no file could be written for it'}\n"
+        f"  where:      {f'{file} holds the trace' if file else 'the trace below, since no file could be written for it'}\n"
         "  expected:   an error message that explains the failure\n"
-        f"  what to do: report it to the authors of {who}, with {'that file' if place else 'all of this'}{checks}{rest}"
+        f"  what to do: report it to the authors of {who}, with {'that file' if file else 'all of this'}{checks}{rest}"
     )
 
 
 def _accuse(error: BaseException, plugin: PluginRecord, where: str) -> PluginError:
-    """The error for what arose in the code of a plugin."""
-    place = _keep_trace("".join(traceback.format_exception(error)))
+    """The error for a failure in the code of a plugin."""
+    file = _keep_trace("".join(traceback.format_exception(error)))
     return PluginError(
         f"the plugin '{plugin.name}' failed: {_say(error)}",
-        where=where + (f"; {place} holds the trace" if place else ""),
+        where=where + (f"; {file} holds the trace" if file else ""),
         expected=f"components that pass {_check(plugin)}",
-        todo=f"report it to the authors of {plugin.distribution} (version {plugin.version}){', with that file' if place else ''}, "
+        todo=f"report it to the authors of {plugin.distribution} (version {plugin.version}){', with that file' if file else ''}, "
         "or choose another component; `plant plugins` lists them",
     )
 
@@ -247,7 +233,7 @@ def _keep_trace(trace: str) -> str | None:
 
 
 def leave(error: PlantError) -> NoReturn:
-    """Show an error and leave with its exit code."""
+    """Show an error and exit with its code."""
     _leave(describe(error), error.exit_code)
 
 

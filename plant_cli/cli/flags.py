@@ -1,4 +1,4 @@
-"""Command-line flags made from options models: the options are declared once, and Typer parameters follow from them."""
+"""Flags of the command line, made from the declarations of options."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MAPPING = dict[str, dict[str, Any]]  # options of several components by name
 
 @dataclass(frozen=True, kw_only=True)
 class Flag:
-    """One Typer parameter and the recipe value it stands for, with what help says about it."""
+    """A parameter of Typer, the option that it sets, and its help."""
 
     section: str
     """The recipe section (`mig`, `data`, …), or `general` for what is in no recipe."""
@@ -35,11 +35,11 @@ class Flag:
     """The option's name in that section."""
     parameter: inspect.Parameter
     shown: str
-    """As help shows it, with its value: `-O, --output PATH`, `--[no-]network`, `PATH`."""
+    """The flag in help, with its value: `-O, --output PATH`, `--[no-]network`, `PATH`."""
     text: str
-    """What it does."""
+    """The help of the option."""
     choices: str = ""
-    """The components that it chooses from."""
+    """The components to choose from."""
     default: str = ""
     kind: str = "text"
     """Its type and range in words."""
@@ -50,12 +50,12 @@ class Flag:
 
     @property
     def full_text(self) -> str:
-        """The text, and what there is to choose from."""
+        """The text, and the choices."""
         return f"{self.text} One of: {self.choices}." if self.choices else self.text
 
     @property
     def clause(self) -> str:
-        """The first clause of the text, with the default: what fits on one line."""
+        """The first clause of the text, with the default, for one line."""
         return first_clause(self.text) + (f" [{self.default}]" if self.default else "")
 
 
@@ -65,17 +65,17 @@ def first_clause(text: str) -> str:
 
 
 def stage_flags(spec: StageSpec, registry: Registry) -> list[Flag]:
-    """The flags of a stage's command, arguments first: its own options, those of its shared sections, the general ones.
+    """The flags of a command, arguments first: options of the stage, of its shared sections, and general ones.
 
-    Of two flags with one name the first is kept. Where a stage has an argument of its own, those of shared sections are flags.
+    If two flags have one name, the first is kept. If the stage has an argument, arguments of shared sections become flags.
     """
     sections = {spec.name: spec.options} | {name: SHARED_SECTIONS[name] for name in spec.sections}
-    own = any(_extra(info).get("argument") for info in spec.options.model_fields.values())
+    has_argument = any(_extra(info).get("argument") for info in spec.options.model_fields.values())
     flags = [
         flag
         for section, model in sections.items()
         for name, info in _own_first(model)
-        if (flag := _option_flag(section, name, info, spec, registry, positional=section == spec.name or not own)) is not None
+        if (flag := _option_flag(section, name, info, spec, registry, positional=section == spec.name or not has_argument)) is not None
     ]
     kept: dict[str, Flag] = {}
     for flag in [*flags, *_general_flags(spec)]:
@@ -84,19 +84,19 @@ def stage_flags(spec: StageSpec, registry: Registry) -> list[Flag]:
 
 
 def _own_first(model: type[Options]) -> list[tuple[str, FieldInfo]]:
-    """The fields of a model: arguments and its own options as they are declared, then the options that it inherits."""
+    """The fields of a model: arguments and its own options in order, then inherited options."""
     return sorted(model.model_fields.items(), key=lambda pair: pair[0] not in model.__annotations__ and not _extra(pair[1]).get("argument"))
 
 
 def former_flags(spec: StageSpec) -> dict[str, str]:
-    """Flags of a stage that had another name before (`was=` of an option): the new name by the old."""
+    """New names of renamed flags of a stage (`was=` of an option), by their old names."""
     models = (spec.options, *(SHARED_SECTIONS[name] for name in spec.sections))
     names = {old: now for model in models for old, now in former_names(model).items()}
     return {f"{start}{_dashed(old)}": f"{start}{_dashed(now)}" for old, now in names.items() for start in ("--", "--no-")}
 
 
 def given_values(flags: Sequence[Flag], values: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """What the user gave, by section. Every flag defaults to None, so that a flag that was not given overrides nothing."""
+    """The values that the user gave, by section; a flag that was not given is None and overrides nothing."""
     from plant_cli.runs.recipes import parse_sets  # help needs no YAML
 
     given: dict[str, dict[str, Any]] = {}
@@ -141,7 +141,7 @@ def _option_flag(section: str, name: str, info: FieldInfo, spec: StageSpec, regi
 
 
 def _value_word(annotation: Any) -> str:
-    """What stands for a flag's value in help: `N`, `TEXT`, `a|b`; nothing for a switch."""
+    """The word for a flag's value in help: `N`, `TEXT`, `a|b`; empty for a switch."""
     origin, args = get_origin(annotation), [a for a in get_args(annotation) if a is not type(None)]
     if origin is Literal:
         return "|".join(map(str, args))
@@ -155,7 +155,7 @@ def _dashed(name: str) -> str:
 
 
 def flag_type(annotation: Any) -> Any:
-    """The type Typer parses for an option's annotation; None when it has no flag and is reached with `--set`."""
+    """The type of a flag for Typer; None if the option has no flag and is set by `--set`."""
     if annotation == MAPPING:
         return list[str]
     origin, args = get_origin(annotation), [a for a in get_args(annotation) if a is not type(None)]
@@ -181,7 +181,7 @@ def _parameter(section: str, field: str, typed: Any, settings: Any, default: Any
 
 
 def _general_flags(spec: StageSpec) -> list[Flag]:
-    """The flags that are in no recipe. Each is declared here alone; a command has those that its spec asks for."""
+    """The flags that are in no recipe, as far as the spec asks for them."""
     configured, formats = spec.writes or bool(spec.sections), ", ".join(get_args(Format))
     variant = "Name of a variant. finetune --tag B writes finetune-B beside the plain one, eval --tag B reads it."
     launch = "Share the work between the processes that this file of `accelerate config` describes."

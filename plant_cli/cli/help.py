@@ -1,4 +1,4 @@
-"""What `-h`, `--help-all` and `plant help` say. All of it comes from the declarations of options and specs."""
+"""The texts of `-h`, `--help-all` and `plant help`, made from the declarations of options and specs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def takes_run_corpus(spec: StageSpec, registry: Registry) -> bool:
 
 
 def everyday_flags(spec: StageSpec, registry: Registry) -> list[Flag]:
-    """The flags of the short help: where the run has a corpus, those of the corpus are not among them."""
+    """The flags of the short help, without those of the corpus if the run has one."""
     hidden = ("data",) if takes_run_corpus(spec, registry) else ()
     return [flag for flag in stage_flags(spec, registry) if flag.everyday and flag.section not in hidden]
 
@@ -59,7 +59,7 @@ def short_help(spec: StageSpec, registry: Registry, actions: Mapping[str, StageS
 
 
 def full_help(spec: StageSpec, registry: Registry, actions: Mapping[str, StageSpec], width: int) -> str:
-    """Every option with all that is said of it, by recipe section."""
+    """Every option with its complete text, by section."""
     grouped: dict[str, list[tuple[str, str]]] = {}
     for flag in stage_flags(spec, registry):
         default = f" [default: {flag.default}]" if flag.default else ""
@@ -88,7 +88,7 @@ def list_lines(heading: str, rows: Sequence[tuple[str, str]], width: int) -> str
 
 
 def list_texts(heading: str, rows: Sequence[tuple[str, str]], width: int) -> str:
-    """A heading, and each name with its text in a column beside it, or below a name that is too long. Empty without rows."""
+    """A heading, and each name with its text in a second column, or below a name that is too long. Empty without rows."""
     column = max((len(name) for name, _ in rows if len(name) <= COLUMN), default=0) + 4
     parts = [f"{heading}:"] if rows else []
     for name, text in rows:

@@ -1,4 +1,4 @@
-"""Writes a result to stdout: for a person as tables, for a program as JSON, CSV or TSV, for a paper as Markdown or LaTeX."""
+"""Results on stdout: tables for people, JSON, CSV or TSV for programs, Markdown or LaTeX for papers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from plant_cli.api.context import Cell
 from plant_cli.report.text import NUMBERS, format_row, printable, printable_cell, write_latex, write_markdown
 
 GAP = 2  # blanks between columns
-LINE = 28  # characters of a text that are kept on one line where a terminal is narrow
+LINE = 28  # characters of a text that stay on one line of a narrow terminal
 
 
 def show(result: Result, form: str, *, quiet: bool = False, stream: TextIO | None = None) -> None:
@@ -32,7 +32,7 @@ def show(result: Result, form: str, *, quiet: bool = False, stream: TextIO | Non
             _show_on_terminal(table, console)
     else:
         text = FORMS[form](result)
-        out.write(printable(text) if out.isatty() else text)  # into a file goes what the data hold
+        out.write(printable(text) if out.isatty() else text)
         out.flush()
     if form == "table" and result.next_step and not quiet:
         print(printable(f"next: {result.next_step}"), file=sys.stderr)
@@ -41,18 +41,18 @@ def show(result: Result, form: str, *, quiet: bool = False, stream: TextIO | Non
 def _show_on_terminal(table: Table, console: Console) -> None:
     names, rows = [printable_cell(column.name) for column in table.columns], [format_row(table, row) for row in table.rows]
     cells = list(zip(names, *rows, strict=True))
-    whole = [max(map(cell_len, column)) for column in cells]  # characters of each column on one line
+    full = [max(map(cell_len, column)) for column in cells]  # width of each column on one line
     least = [_least_width(column, texts) for column, texts in zip(table.columns, cells, strict=True)]
     for number, kept in enumerate(_fit_columns(least, console.width)):
         title = Text(printable(table.title)) if table.title and not number else None
         drawn = RichTable(title=title, title_justify="left", title_style="bold", box=None, header_style="bold", pad_edge=False)
-        narrow = sum(whole[place] for place in kept) + GAP * (len(kept) - 1) > console.width
-        for place in kept:
-            is_number = table.columns[place].kind in NUMBERS
-            width, justify = least[place] if narrow and is_number else None, "right" if is_number else "left"
-            drawn.add_column(Text(names[place]), justify=justify, width=width, overflow="fold")  # type: ignore[arg-type]
+        narrow = sum(full[column] for column in kept) + GAP * (len(kept) - 1) > console.width
+        for column in kept:
+            is_number = table.columns[column].kind in NUMBERS
+            width, justify = least[column] if narrow and is_number else None, "right" if is_number else "left"
+            drawn.add_column(Text(names[column]), justify=justify, width=width, overflow="fold")  # type: ignore[arg-type]
         for row in rows:
-            drawn.add_row(*(Text(row[place]) for place in kept))
+            drawn.add_row(*(Text(row[column]) for column in kept))
         if number:
             console.print()
         console.print(drawn)
@@ -62,7 +62,7 @@ def _show_on_terminal(table: Table, console: Console) -> None:
 
 
 def _least_width(column: Column, cells: Sequence[str]) -> int:
-    """Characters that a column needs: its name and long texts may be broken between words, a number stays on one line."""
+    """The least width of a column: its name and long texts may be broken between words, numbers may not."""
     words = max(map(cell_len, cells[0].split()), default=0)
     body = max(map(cell_len, cells[1:]), default=0)
     return max(words, body if column.kind in NUMBERS else min(body, LINE))
@@ -73,12 +73,12 @@ def _fit_columns(least: Sequence[int], width: int) -> Iterator[list[int]]:
     if not least:
         return
     kept, taken = [0], least[0]
-    for place in range(1, len(least)):
-        if len(kept) > 1 and taken + GAP + least[place] > width:
+    for column in range(1, len(least)):
+        if len(kept) > 1 and taken + GAP + least[column] > width:
             yield kept
             kept, taken = [0], least[0]
-        kept.append(place)
-        taken += GAP + least[place]
+        kept.append(column)
+        taken += GAP + least[column]
     yield kept
 
 

@@ -39,7 +39,7 @@ class ConsoleReporter:
 
     @contextmanager
     def progress(self, description: str, total: float | None, unit: str) -> Iterator[Task]:
-        """See `Reporter.progress`. The bar of a task within a task is shown below it."""
+        """A bar or lines for a task; the bar of an inner task is shown below the outer one."""
         if self._quiet:
             with SilentReporter().progress(description, total, unit) as silent:
                 yield silent
@@ -52,12 +52,12 @@ class ConsoleReporter:
             lines.finish()
 
     def note(self, message: str) -> None:
-        """See `Reporter.note`."""
+        """Show a message, unless quiet."""
         if not self._quiet:
             self._say(message)
 
     def warn(self, message: str) -> None:
-        """See `Reporter.warn`."""
+        """Show a warning."""
         self._say(f"warning: {message}")
 
     def _say(self, message: str) -> None:

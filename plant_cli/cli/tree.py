@@ -1,4 +1,4 @@
-"""The commands: one for each stage and action that is registered, `plant help`, and errors of their command lines in four parts."""
+"""The tree of commands: one for each registered stage and action, `plant help`, and errors of command lines in four parts."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ WRONG_USAGE: Any = typer.BadParameter.__base__
 
 
 class Explained:
-    """A command whose parser's errors are explained in four parts; mixed into Typer's."""
+    """A command that explains errors of its parser in four parts; mixed into Typer's commands."""
 
     former_flags: Mapping[str, str] = {}
-    """Flags that had another name before, the new name by the old."""
+    """New names of renamed flags, by their old names."""
     lists_all = "-h lists all commands"
-    """Which flag lists what there is."""
+    """The flag that lists all commands or options."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **settings: Any) -> Any:
         """Parse the words after the command's name."""
@@ -41,7 +41,7 @@ class Explained:
 
 
 def explain(error: Any, command: str, former: Mapping[str, str], ask: str) -> PlantError:
-    """The parser's error about a command as it was typed, as one that says what to do; `ask` says where the options are listed."""
+    """An error with four parts for an error of the parser; `ask` says how to list the options."""
     parameter = getattr(error, "param", None)
     if parameter is not None and error.message:
         expected = error.message.removeprefix("Value error, ").removeprefix("Input should be ").partition(", unable")[0]
@@ -69,14 +69,14 @@ def _show(parameter: Any) -> str:
 
 
 def _line(error: Any, command: str) -> str:
-    """The shape of a whole command line, from the parser's usage text."""
+    """The form of a complete command line."""
     return " ".join(error.ctx.get_usage().split()).removeprefix("Usage: ") if error.ctx else f"{command} [OPTIONS] …"
 
 
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": WIDEST}
 HELP = "Explain a command, or one option: plant help finetune.epochs"
 
-# Typer hands its commands a context and a formatter whose classes it keeps private: they are `Any` here.
+# The context and the formatter of commands are private classes of Typer: `Any` here.
 
 
 class StageGroup(Explained, TyperGroup):
