@@ -111,23 +111,12 @@ def join_documents(parts: Sequence[Documents]) -> Documents:
 
 
 def count_known(documents: Documents, columns: Mapping[str, int]) -> csr_array:
-    """How often each word of another vocabulary is in each document, csr [B, V] float64, columns ascending.
-
-    Args:
-        documents: any number B.
-        columns: column of each word, 0 ≤ column < V; words without one are left out.
-    """
+    """How often each word that has a column is in each document, csr [B, V] float64, columns ascending."""
     return choose_columns(documents.counts, find_words(documents, columns), len(columns))
 
 
 def count_in_order(documents: Documents, column_of: npt.NDArray[np.int64], width: int) -> csr_array:
-    """The same, columns of a document in the order in which it first has their words.
-
-    Args:
-        documents: any number B.
-        column_of: see `find_words`.
-        width: columns of the result, V.
-    """
+    """The same by the column of each word [W] (`find_words`), columns of a document in the order in which it first has their words."""
     numbers = column_of[documents.numbers]
     known = np.flatnonzero(numbers >= 0)
     owners = np.repeat(np.arange(len(documents)), np.diff(documents.ends))
@@ -143,13 +132,7 @@ def find_words(documents: Documents, columns: Mapping[str, int]) -> npt.NDArray[
 
 
 def choose_columns(matrix: csr_array, columns: npt.NDArray[np.integer[Any]], width: int) -> csr_array:
-    """A csr matrix [R, W] with its columns moved [R, width]; columns of a row ascend.
-
-    Args:
-        matrix: csr [R, W].
-        columns: the new position of each column [W], distinct; −1: it is left out.
-        width: columns of the result.
-    """
+    """A csr matrix [R, W] with each column moved to a new position [W], −1: left out; csr [R, width], columns of a row ascend."""
     known = np.append(columns, -1)[matrix.indices] >= 0
     ends = np.concatenate([[0], np.cumsum(known)])[matrix.indptr]
     moved = csr_array((matrix.data[known], columns[matrix.indices[known]], ends), shape=(matrix.shape[0], width))

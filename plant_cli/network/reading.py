@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +39,7 @@ class DocumentWords:
         return DocumentWords(vocabulary=self.vocabulary[self.word[first]], token=token, word=np.arange(len(token)))
 
 
-def match_words(words: Rows, borders: Spans, spans: Spans, row_of: Rows) -> DocumentWords:
+def match_words(words: npt.NDArray[np.integer[Any]], borders: Spans, spans: Spans, row_of: Rows) -> DocumentWords:
     """Match the words of a text, numbers [n] at offsets [n, 2], with its tokens at offsets [T, 2]; `row_of` has the row of each number."""
     distinct, firsts, numbers = np.unique(words, return_index=True, return_inverse=True)
     order = np.argsort(firsts)  # words are numbered as they come

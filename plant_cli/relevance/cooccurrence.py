@@ -29,13 +29,7 @@ class Terms:
 
 
 def count_terms(documents: Documents, min_df: int = 2, keep: Set[str] = frozenset()) -> Terms:
-    """Count the words of documents.
-
-    Args:
-        documents: as words.
-        min_df: words in fewer documents than this are left out.
-        keep: words that are kept however rare they are.
-    """
+    """Count the words of documents; words in fewer than `min_df` are left out, unless they are in `keep`."""
     return join_batches(list(count_batches(documents)), documents.vocabulary, min_df, keep)
 
 

@@ -38,6 +38,12 @@ class CorpusCounter:
     def _words(self) -> list[SplitWords]:
         return [open_words(self.session, self.corpus, name, check=self.check) for name in self.splits]
 
+    @property
+    def _hashes(self) -> dict[str, str]:
+        """What shards must have in common."""
+        corpus = self.corpus
+        return {"data_hash": corpus.data_hash, "label_hash": corpus.labels.hash, "analyser": corpus.analyser.hash}
+
     def count(self) -> Cooccurrence:
         """Counts of all training documents; `DataError` if no word is left."""
         return self._require_words(self._count([part.documents for part in self._words], self.min_df, slice(None)))
@@ -69,9 +75,7 @@ class CorpusCounter:
         self.session.reporter.note(f"adding up {len(folders)} shards: {', '.join(map(str, folders))}")
         merged = open_shards(
             folders,
-            data_hash=self.corpus.data_hash,
-            label_hash=self.corpus.labels.hash,
-            analyser=self.corpus.analyser.hash,
+            **self._hashes,
             with_occurrences=self.occurrences,
             min_df=self.min_df,
             keep=self.keep,
@@ -92,9 +96,7 @@ class CorpusCounter:
                 folder,
                 shard,
                 counting,
-                data_hash=self.corpus.data_hash,
-                label_hash=self.corpus.labels.hash,
-                analyser=self.corpus.analyser.hash,
+                **self._hashes,
                 memory=self.memory,
                 jobs=self.jobs,
                 advance=advance,

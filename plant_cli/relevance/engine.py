@@ -167,12 +167,6 @@ def keep_words(counting: Cooccurrence, signal: Signal, selection: Selection) -> 
     return work_ahead(lambda block: scoring.keep_block(*block), pairwise(cuts), selection.jobs)
 
 
-def count_absent(signal: Signal, selection: Selection, n_words: int) -> int:
-    """At most how many words that never meet a label are kept for it: an unsigned signal scores them by their document frequency alone."""
-    scored = selection.sign == "any" and not signal.signed and not signal.needs_pairs
-    return min(selection.k, n_words) if scored else 0
-
-
 def cut_labels(pair_bounds: Ints, block_pairs: int, selection: Selection) -> list[int]:
     """Where blocks of labels begin and end, by the most pairs that each label can have [L]."""
     return cut_blocks(pair_bounds, block_pairs, selection.memory // (selection.jobs * BYTES_PER_PAIR))
@@ -184,7 +178,8 @@ class _Scoring:
     def __init__(self, counting: Cooccurrence, signal: Signal, selection: Selection) -> None:
         self.counting, self.signal, self.selection = counting, signal, selection
         self.margins = counting.margins
-        self.n_absent = count_absent(signal, selection, len(self.margins.words))
+        scores_absent = selection.sign == "any" and not signal.signed and not signal.needs_pairs  # by their document frequency alone
+        self.n_absent = min(selection.k, len(self.margins.words)) if scores_absent else 0  # words that never meet a label, at most
         self.absent = AbsentWords(self.margins.docs_with_word) if self.n_absent and not signal.quasi_convex else None
         self.first_as_frequent = np.searchsorted(-self.margins.docs_with_word, -self.margins.docs_with_word)
         self.floor = -np.inf if selection.sign == "any" and signal.signed else 0.0

@@ -14,13 +14,10 @@ from plant_cli.relevance.engine import KeptWords
 
 
 def mutual_information(counts: Counts) -> npt.NDArray[np.float64]:
-    """Mutual information gain in nats: Σ over the four pairs of p(x,y) ln(p(x,y) / p(x)p(y)), with 0 ln 0 = 0.
+    """Mutual information gain in nats: Σ over the four pairs of p(x,y) ln(p(x,y) / p(x)p(y)), with 0 ln 0 = 0; float64, at least 0.
 
     Counts are integers up to N, so every term is a look-up in a table of n ln n:
     N · I = Σ f(pairs) − Σ f(margins) + f(N). The sums are grouped so that a word and its complement tie exactly.
-
-    Returns:
-        float64, at least 0, in the shape the counts broadcast to.
     """
     total = counts.n_docs
     table, margin = _n_log_n(total), _margins(total)

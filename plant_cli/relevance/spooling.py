@@ -32,14 +32,7 @@ _ITEM = np.dtype(np.int32)
 def read_terms(
     documents: Documents, *, min_df: int, keep: Set[str], with_occurrences: bool, memory: int, folder: Path | None
 ) -> Terms | SpooledTerms:
-    """Count the words of documents: in memory while they fit, else in files.
-
-    Args:
-        documents: as words, which may be mapped into memory.
-        with_occurrences: whether the files hold how often words occur.
-        memory: bytes that the words of documents may take.
-        folder: for the files (default: the system's folder for temporary files).
-    """
+    """Count the words of documents in memory, of which they may take so many bytes, or else in files in a folder (default: the temporary one)."""
     held: list[csr_array] = []
     for batch in count_batches(documents):
         held.append(batch)

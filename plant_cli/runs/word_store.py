@@ -39,16 +39,10 @@ def open_words(
     shard: Shard | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> SplitWords:
-    """The words of a split: as an earlier stage left them, or found now and kept. The key is made of corpus and analyser.
+    """The words of a split, or of a share of it: as an earlier stage left them, or found now and kept. The key is of corpus and analyser.
 
-    A word takes 4 bytes on disk. While texts are split, memory holds a batch of them and the vocabulary.
-
-    Args:
-        session: of the stage.
-        corpus: whose texts are split.
-        name: of the split.
-        shard: the share of its documents that is wanted; None: all.
-        check: called for each document; raises if the user stopped the command.
+    A word takes 4 bytes on disk. While texts are split, memory holds a batch of them and the vocabulary. `check` is called for each
+    document; it raises if the user stopped the command.
     """
     part = f"{name} {shard}" if shard else name
     key = hash_json({"data": corpus.data_hash, "split": part, "analyser": corpus.analyser.hash})

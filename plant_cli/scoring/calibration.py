@@ -205,9 +205,8 @@ def calibrate(
         gold: their labels, csr [N, L] of ones, columns ascending.
         train_counts: training documents of each label [L].
         prior: the weight of each source that is kept where nothing speaks against it [S].
-        by_frequency: whether slope and offset depend on a label's training frequency; else there is one of each, and the order of a single
-            source's labels stays.
-        left_out: the documents are training documents and the values left-out ones: each counts one less for its own labels.
+        by_frequency: whether slope and offset depend on the training frequency of a label.
+        left_out: the documents are of train and the values left-out ones: each counts one less for its own labels.
     """
     right = find_pairs(gold, pairs.rows, pairs.labels) >= 0
     counts = train_counts[pairs.labels] - (right if left_out else 0)

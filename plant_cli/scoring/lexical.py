@@ -22,22 +22,15 @@ AnyFloats = npt.NDArray[np.floating[Any]]
 
 
 def inverse_frequency(documents: int, docs_with_term: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.float64]:
-    """ln((N + 1) / (n + 1)) of every term [V]: 0 for a term of every document, finite for one of none.
-
-    Args:
-        documents: documents N that the terms were counted in.
-        docs_with_term: how many of them have the term, n [V].
-    """
+    """ln((N + 1) / (n + 1)) of terms that n [V] of N documents have: 0 for a term of every document, finite for one of none."""
     weights: npt.NDArray[np.float64] = np.log((documents + 1) / (docs_with_term + 1))
     return weights
 
 
 def weigh_counts(counts: csr_array, idf: AnyFloats | None = None) -> csr_array:
-    """(1 + ln tf) · idf of every stored count, csr [B, V] float32 (Salton and Buckley 1988, sublinear tf).
+    """(1 + ln tf) · idf of every stored count, > 0, of a csr [B, V], float32 (Salton and Buckley 1988, sublinear tf).
 
-    Args:
-        counts: how often each term is in each document, csr [B, V], > 0 where stored; logarithms are taken in its own type.
-        idf: weight of each term [V]; without it, 1.
+    Logarithms are taken in the type of the counts; idf [V] is 1 by default.
     """
     values = 1 + np.log(counts.data)
     if idf is not None:
@@ -53,30 +46,19 @@ def unit_rows(matrix: csr_array) -> csr_array:
 
 
 def make_vectors(counts: csr_array, idf: AnyFloats) -> csr_array:
-    """Tf-idf vectors of documents, csr [B, V] float32 with rows of length 1.
-
-    Args:
-        counts: how often each term is in each document, csr [B, V].
-        idf: weight of each term [V].
-    """
+    """Tf-idf vectors of documents, csr [B, V] float32 with rows of length 1, from counts csr [B, V] and weights of terms [V]."""
     return unit_rows(weigh_counts(counts, idf))
 
 
 def document_frequencies(counts: csr_array) -> npt.NDArray[np.int64]:
-    """How many documents have each term [V].
-
-    Args:
-        counts: how often each term is in each document, csr [B, V] without stored zeros or repeats.
-    """
+    """How many documents have each term [V], from counts csr [B, V] without stored zeros or repeats."""
     return np.bincount(counts.indices, minlength=counts.shape[1]).astype(np.int64)
 
 
 def join_views(views: Sequence[csr_array], weights: Sequence[float] | None = None) -> csr_array:
-    """Several vectors of each document as one, csr [B, ΣV]: its dot products are the weighted mean of the views' cosines.
+    """Several vectors of each document, csr [B, V_i] with rows of length 1, as one csr [B, ΣV].
 
-    Args:
-        views: vectors of the same documents by different terms, csr [B, V_i] with rows of length 1.
-        weights: of the views, > 0 (default: all alike).
+    Dot products of the result are the weighted means of the views' cosines; by default all weigh alike.
     """
     given = np.ones(len(views)) if weights is None else np.asarray(weights, dtype=np.float64)
     factors = np.sqrt(given / given.sum())
@@ -96,7 +78,7 @@ def cut_word(word: str, shortest: int = SHORTEST, longest: int = LONGEST) -> lis
 
 @lru_cache(maxsize=4)
 def cut_words(words: tuple[str, ...]) -> tuple[Mapping[str, int], csr_array]:
-    """A number for each n-gram of distinct words, in the order in which they come, and how often each is in each word, csr [W, G] float32.
+    """A number for each n-gram of distinct words, in order of appearance, and how often each is in each word, csr [W, G] float32.
 
     Every scorer that reads a vocabulary asks for the same: the last answers are kept.
     """
@@ -128,24 +110,15 @@ Ints = npt.NDArray[np.int64]
 
 
 def cut_vocabulary(documents: Documents, columns: Mapping[str, int]) -> csr_array:
-    """How often each character n-gram is in each word of the documents' vocabulary, csr [W, G] float64.
+    """How often each n-gram that has a column is in each word of the documents' vocabulary, csr [W, G] float64.
 
     Documents of one vocabulary (passages of others, some of others) share it: their counts times it are counts of n-grams.
-
-    Args:
-        documents: whose vocabulary is cut.
-        columns: column of each n-gram, 0 ≤ column < G; others are left out.
     """
     return count_grams(documents.vocabulary, columns).astype(np.float64)
 
 
 def count_pieces(documents: Documents, pieces: csr_array) -> csr_array:
-    """How often each character n-gram is in each document, csr [B, G] float64, columns ascending.
-
-    Args:
-        documents: any number B.
-        pieces: n-grams of their vocabulary, csr [W, G], see `cut_vocabulary`.
-    """
+    """How often each character n-gram is in each document, csr [B, G] float64, columns ascending; `pieces` are from `cut_vocabulary`."""
     counts = csr_array(documents.counts @ pieces)
     counts.sort_indices()
     return counts
@@ -210,27 +183,18 @@ Measure = Callable[[Counts, Counts, Counts, int], Floats]
 
 
 def score_words(documents: csr_array, relevance: csr_array, k: int = KEPT, *, unit: bool = True) -> SparseScores:
-    """Cosines of documents with the relevance of words for labels.
+    """Cosines of documents, csr [B, V] with rows of length 1, with the relevance of words for labels, csr [L, V].
 
-    Args:
-        documents: tf-idf vectors, csr [B, V] with rows of length 1.
-        relevance: of words for labels, csr [L, V], of any length.
-        k: labels kept of each document.
-        unit: whether rows of the relevance are to be scaled to length 1; they are not where they lost words after they had been.
+    Rows of the relevance are scaled to length 1, unless `unit` is false: they lost words after they had been.
     """
     return multiply_best(documents, unit_rows(relevance) if unit else relevance, k)
 
 
 def measure_relevance(counts: csr_array, gold: csr_array, measure: Measure, kept: int | None = None) -> csr_array:
-    """Relevance of words for labels, rows of length 1, csr [L, V] float32.
+    """Relevance of words for labels, rows of length 1, csr [L, V] float32, from counts csr [N, V] and labels csr [N, L] of ones.
 
-    Pairs of word and label are looked at for some labels at a time: memory holds `PAIRS` of them, and those that are kept.
-
-    Args:
-        counts: how often each word is in each training document, csr [N, V].
-        gold: their labels, csr [N, L] of ones.
-        measure: relevance from counts of documents.
-        kept: words kept of each label, those of highest relevance, after its row was brought to length 1 (default: all above 0).
+    Of a label the `kept` words of highest relevance stay (default: all above 0). Pairs of word and label are looked at for some labels at a
+    time: memory holds `PAIRS` of them, and those that are kept.
     """
     parts = []
     for labels in cut_labels(counts, gold):
@@ -260,15 +224,15 @@ def leave_out_words(
 
     A document changes the counts of its own words and labels alone, so that the cosine with a label follows from two sparse products
     instead of a table for each document: the squared length of the label's relevance is that over all words, corrected for the
-    document's.
+    document's. Every word with relevance above 0 counts, if at least `min_df` other documents have it.
 
     Args:
         counts: how often each word is in each training document, csr [N, V].
         gold: their labels, csr [N, L] of ones.
-        measure: relevance from counts of documents; every word with relevance above 0 counts, not the best of a label only.
+        measure: relevance from counts of documents.
         rows: training documents to score [b] (default: all).
         k: labels kept of each document.
-        min_df: a word that fewer other documents have counts for nothing.
+        min_df: other documents that must have a word.
     """
     remaining = document_frequencies(counts) - 1
     idf = np.where(remaining >= max(1, min_df), np.log(counts.shape[0] / np.maximum(1, remaining + 1)), 0.0)

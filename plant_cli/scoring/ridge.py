@@ -24,14 +24,9 @@ SIDE = 1024  # rows of a block of a square matrix
 
 
 class Similarity:
-    """Multiplies documents with the training documents.
+    """Multiplies documents with the training documents, csr [N, V] float32; rows of length 1 make the products cosines.
 
-    Args:
-        train: vectors of the training documents, csr [N, V] float32; rows of length 1 make the products cosines.
-
-    Attributes:
-        train: these vectors.
-        column_of: which of the C distinct columns each term has [V].
+    `column_of` is which of the C distinct columns each term has [V].
     """
 
     def __init__(self, train: csr_array) -> None:
@@ -110,13 +105,9 @@ def mirror(lower: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def score_neighbours(
     similarity: npt.NDArray[np.floating[Any]], gold: csr_array, neighbours: int = NEIGHBOURS, power: float = POWER
 ) -> csr_array:
-    """Share of a document's nearest training documents that have each label, weighted by similarity, csr [B, L] float32 in [0, 1].
+    """Share of a document's nearest training documents that have each label, weighted by similarity^power, csr [B, L] float32 in [0, 1].
 
-    Args:
-        similarity: of documents to training documents [B, N]; below 0 counts as 0.
-        gold: labels of the training documents, csr [N, L] of ones.
-        neighbours: training documents that count, those of highest similarity.
-        power: of the similarity in the weight: the higher, the more the nearest count.
+    Similarities to training documents are [B, N], those below 0 count as 0; gold labels are csr [N, L] of ones.
     """
     chosen = [top_k(row, neighbours) for row in similarity]
     weights = [np.maximum(row[near], 0.0) ** power for row, near in zip(similarity, chosen, strict=True)]
@@ -150,14 +141,9 @@ SAMPLED = 8  # one column in so many is looked at first, to see how large the we
 
 
 def invert_kernel(kernel: Floats, strength: float = STRENGTH) -> Floats:
-    """M = (K + λ I)⁻¹, [N, N] float32, by a Cholesky factorisation in a copy of the kernel.
+    """M = (K + λ I)⁻¹ of a kernel, [N, N] float32, by a Cholesky factorisation in a copy of it.
 
-    Args:
-        kernel: positive semi-definite, [N, N].
-        strength: λ > 0; with vectors of length 1, between 0.1 and 3.
-
-    Raises:
-        ValueError: the kernel is not positive semi-definite.
+    With vectors of length 1, λ > 0 is between 0.1 and 3. `ValueError` if the kernel is not positive semi-definite.
     """
     shifted = np.array(kernel, dtype=np.float32, order="F")
     np.fill_diagonal(shifted, shifted.diagonal() + np.float32(strength))
@@ -169,12 +155,9 @@ def invert_kernel(kernel: Floats, strength: float = STRENGTH) -> Floats:
 
 
 def leave_out_ridge(inverse_rows: Floats, rows: Ints, gold: csr_array) -> Floats:
-    """The scores that training documents would have had without themselves [b, L]; exact.
+    """The scores that training documents `rows` [b] would have had without themselves [b, L]; exact.
 
-    Args:
-        inverse_rows: rows of M for them [b, N].
-        rows: which they are [b].
-        gold: labels of the N training documents, csr [N, L] of ones.
+    From their rows of M [b, N] and the labels of all training documents, csr [N, L] of ones.
     """
     smoothed: Floats = (csr_array(gold.T).astype(np.float32) @ inverse_rows.T).T
     scores = smoothed / -inverse_rows[np.arange(len(rows)), rows][:, None]
@@ -187,10 +170,6 @@ def solve_labels(inverse: Floats, gold: csr_array) -> tuple[Floats, npt.NDArray[
     """Coefficients of training documents, M Y, for each distinct set of documents that labels have [N, U], and the set of each label [L].
 
     A kernel of documents with the training documents [B, N] times these coefficients is their scores.
-
-    Args:
-        inverse: M, [N, N].
-        gold: labels of the training documents, csr [N, L] of ones.
     """
     distinct, label_of = merge_twins(gold)
     return (csr_array(distinct.T).astype(np.float32) @ inverse).T, label_of
@@ -281,17 +260,11 @@ def merge_twins(gold: csr_array) -> tuple[csr_array, npt.NDArray[np.int64]]:
 
 
 def solve_ridge(documents: csr_array, right: Floats, strength: float = STRENGTH, tolerance: float = 1e-4, steps: int = 500) -> Floats:
-    """(X Xᵀ + λ I)⁻¹ R by conjugate gradients, [N, R] float32, for documents too many for a kernel [N, N].
+    """(X Xᵀ + λ I)⁻¹ R by conjugate gradients, [N, R] float32, for documents X, csr [N, V], too many for a kernel [N, N].
 
     With gold labels as R, Xᵀ of the result is the weights of terms. With columns of the identity it is rows of M, for exact
-    leave-one-out scores of some documents. Memory is 4 matrices of the size of R.
-
-    Args:
-        documents: X, csr [N, V] float32.
-        right: R, [N, R].
-        strength: λ > 0.
-        tolerance: of the residual, as a share of the length of each column of R.
-        steps: at most.
+    leave-one-out scores of some documents. Memory is 4 matrices of the size of R. It ends when the residual is a share of `tolerance`
+    of the length of each column of R.
     """
     by_term, solution, residual = csr_array(documents.T), np.zeros_like(right, dtype=np.float32), np.array(right, dtype=np.float32)
     direction, squares = residual.copy(), np.einsum("ij,ij->j", residual, residual)

@@ -170,12 +170,7 @@ def list_pairs(matrix: csr_array) -> Ints:
 
 
 def keep_best(values: Floats | csr_array, k: int = KEPT) -> SparseScores:
-    """The k best labels of each document; a smaller index wins every tie.
-
-    Args:
-        values: scores [B, L], an array, or csr of the labels that have one.
-        k: labels kept of each document.
-    """
+    """The k best labels of each document by scores [B, L], an array, or csr of the labels that have one; a smaller index wins every tie."""
     if isinstance(values, np.ndarray):
         columns = np.arange(values.shape[1])
         given: Iterable[tuple[npt.NDArray[Any], npt.NDArray[Any]]] = ((columns, row) for row in values)
@@ -196,14 +191,7 @@ def keep_best(values: Floats | csr_array, k: int = KEPT) -> SparseScores:
 
 
 def score_blocks(documents: int, labels: int, score: Callable[[slice], Floats | csr_array], k: int = KEPT) -> SparseScores:
-    """The k best labels of each of B documents, scored block after block so that few pairs are held at a time.
-
-    Args:
-        documents: B.
-        labels: L.
-        score: gives the scores [b, L] of the documents in a slice.
-        k: labels kept of each document.
-    """
+    """The k best labels of each of B documents of L labels, scored in blocks [b, L], so that few pairs are held at a time."""
     return SparseScores.join((keep_best(score(block), k) for block in cut_rows(documents, labels)), labels)
 
 
@@ -214,25 +202,14 @@ def cut_rows(rows: int, width: int, pairs: int = PAIRS) -> Iterator[slice]:
 
 
 def cut_folds(documents: int, wanted: int) -> list[Ints]:
-    """Positions of documents that are left out together, so that no more than a fifth of train is missing at a time.
-
-    Args:
-        documents: of train, two or more.
-        wanted: of them are to be left out once.
-    """
+    """Positions of those of two or more documents that are left out together, so that no more than a fifth of them is missing at a time."""
     number = -(-wanted // max(1, documents // SHARE))
     fold = np.random.default_rng(0).permutation(wanted) % max(1, number)
     return [np.flatnonzero(fold == part) for part in range(number)]
 
 
 def multiply_best(documents: csr_array, by_label: csr_array, k: int = KEPT) -> SparseScores:
-    """The k labels of highest dot product above 0 for each document.
-
-    Args:
-        documents: vectors, csr [B, V].
-        by_label: vectors of the labels, csr [L, V].
-        k: labels kept of each document.
-    """
+    """The k labels, csr [L, V], of highest dot product above 0 for each document, csr [B, V]."""
     columns = csr_array(by_label.T)
 
     def multiply(block: slice) -> csr_array:

@@ -146,11 +146,6 @@ def test_without_titles_their_scorer_is_left_out() -> None:
     assert fit_scorers(chosen, split, split_words(split.texts), labels, PLAIN, SilentReporter(), seed=0) is None
 
 
-def test_titles_of_another_language_count_for_little() -> None:
-    fitted = fit(("words", "titles"), titles=["kuume", "käsi", "jalka", "yskä"])
-    assert best(fitted, ["patient has fever and chills", "patient has fracture of the leg", "patient has cough at night"]) == [0, 2, 3]
-
-
 @pytest.mark.parametrize("corpus", [{"documents": 1}, {"documents": 2}, {"documents": 12, "same": True}])
 def test_one_document_and_labels_that_are_all_alike_make_a_model(corpus: dict[str, Any]) -> None:
     fitted = fit(**corpus)
@@ -170,17 +165,8 @@ def test_labels_with_the_same_documents_are_told_apart_by_their_titles() -> None
     assert best(fitted, ["a fever", "chills"]) == [3, 0]
 
 
-def test_what_the_weights_are_learned_from_is_the_same_with_the_same_seed() -> None:
-    one, other = fit(), fit()
-    assert np.array_equal(one.scorers.fusion.weights, other.scorers.fusion.weights)
-
-
 def words_of(text: str) -> Documents:
     return number_words([PLAIN.spell(text)])
-
-
-def test_words_are_those_of_the_corpus() -> None:
-    assert words_of("Fever-free, 3 days").vocabulary == ("fever", "free", "days")
 
 
 def test_titles_propose_labels_that_no_training_document_has() -> None:

@@ -20,7 +20,6 @@ from plant_cli.api.signals import Counts
 from plant_cli.data.words import count_known, number_words
 from plant_cli.relevance.normalise import mutual_information
 from plant_cli.scoring.lexical import (
-    count_grams,
     count_pieces,
     cut_documents,
     cut_labels,
@@ -34,7 +33,6 @@ from plant_cli.scoring.lexical import (
     leave_out_words,
     make_vectors,
     measure_relevance,
-    number_grams,
     pack_matrix,
     pack_strings,
     score_passages,
@@ -95,17 +93,6 @@ def cut_passages(words: Sequence[str], length: int) -> list[Sequence[str]]:
     return [words[start : start + length] for start in range(0, max(1, len(words) - length + step), step)]
 
 
-@pytest.mark.parametrize("length", range(26))
-def test_passages_cover_a_document_and_overlap_by_half(length: int) -> None:
-    words = [str(position) for position in range(length)]
-    cut, _ = cut_documents(number_words([words]), 8)
-    passages = spelt(cut)
-    assert list(dict.fromkeys(word for passage in passages for word in passage)) == words
-    assert all(len(passage) <= 8 for passage in passages)
-    assert [int(passage[0]) for passage in passages if passage] == [4 * number for number in range(len(passages) if words else 0)]
-    assert len(passages) == 1 or length > 8
-
-
 def test_passages_are_those_of_words() -> None:
     for length in (1, 2, 3, 4, 7, 99):
         cut, owners = cut_documents(number_words(WORDS), length)
@@ -150,16 +137,6 @@ def test_every_piece_is_in_the_word_and_every_position_begins_one(word: str) -> 
     pieces = cut_word(word)
     assert all(piece in f" {word} " for piece in pieces)
     assert {piece for piece in pieces if len(piece) == 3} == {f" {word} "[i : i + 3] for i in range(len(word))}
-
-
-def test_counts_of_texts_are_counts_of_words_times_grams_of_words() -> None:
-    words, texts = ["banana", "ban", "nab"], [["banana", "ban", "ban"], ["nab"], []]
-    numbers = number_grams(words[:2])  # n-grams that only "nab" has do not count
-    counts = csr_array(np.array([[text.count(word) for word in words] for text in texts], dtype=np.float32))
-    found = (counts @ count_grams(words, numbers)).toarray()
-    for text, row in zip(texts, found, strict=True):
-        plain = Counter(gram for word in text for gram in cut_word(word))
-        np.testing.assert_array_equal(row, [plain[gram] for gram in numbers])
 
 
 def test_vectors_are_those_of_a_plain_loop(drawn: Drawn) -> None:
@@ -234,17 +211,6 @@ def test_few_names_of_many_labels_take_no_array_of_documents_and_labels() -> Non
 def test_the_highest_of_those_that_fall_together_is_kept() -> None:
     values = csr_array(np.array([[1.0, 2, 0], [3, 0, 5]]))
     np.testing.assert_array_equal(fold_highest(values, np.array([0, 0]), np.array([0, 0, 1]), (1, 2)).toarray(), [[3, 5]])
-
-
-def test_a_label_without_documents_is_found_by_its_name_in_another_form() -> None:
-    names, documents = [["coral", "reef"], ["harbour"]], [["reefs"], ["harbours", "coral"]]
-    words = ["coral", "reef", "harbour", "reefs", "harbours"]
-    by_word = count_grams(words, number_grams(words[:3]))
-    counted = [
-        csr_array(np.array([[text.count(word) for word in words] for text in texts], dtype=np.float32)) for texts in (names, documents)
-    ]
-    vectors = [unit_rows(csr_array(counts @ by_word)) for counts in counted]
-    np.testing.assert_array_equal(score_passages(vectors[1], np.arange(2), vectors[0], np.arange(2), (2, 2)).top(1)[0], [[0], [1]])
 
 
 Ints = npt.NDArray[np.int64]

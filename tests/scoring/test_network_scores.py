@@ -65,10 +65,6 @@ def test_the_best_are_those_of_a_full_stable_sort_also_where_many_are_equal() ->
     assert torch.equal(values, expected.values[:, :7])
 
 
-def test_more_labels_than_there_are_gives_all() -> None:
-    assert top_labels(torch.zeros(2, 3), 10)[0].shape == (2, 3)
-
-
 @pytest.mark.parametrize("batch", [1, 3, 100])
 def test_scores_depend_neither_on_the_batch_nor_on_its_padding(small_network: Callable[..., Any], batch: int) -> None:
     network = small_network()
@@ -98,13 +94,6 @@ def test_the_network_is_run_once_for_several_mixtures(small_network: Callable[..
     np.put_along_axis(logits, plain.labels, np.log(plain.scores / (1 - plain.scores)), axis=1)
     expected = 1 / (1 + np.exp(-np.take_along_axis(2 * logits + np.array([3.0, 0, 0, -3.0]), found["moved"].labels, axis=1)))
     assert np.allclose(found["moved"].scores, expected, atol=1e-6)
-
-
-def test_only_the_k_best_are_kept(small_network: Callable[..., Any]) -> None:
-    network = small_network()
-    whole, short = run_network(network), run_network(network, k=2)
-    assert np.array_equal(short.labels, whole.labels[:, :2])
-    assert np.array_equal(short.scores, whole.scores[:, :2])
 
 
 def test_logits_that_are_no_numbers_are_told_with_the_network_and_the_document(small_network: Callable[..., Any]) -> None:
@@ -180,11 +169,7 @@ from plant_cli.api import DecoderShape, ModelSection, SilentReporter
 from plant_cli.data.word_analysis import PLAIN
 from plant_cli.data.labels import LabelTable
 from plant_cli.scoring.network_scores import NetworkModel
-from plant_cli.scoring.averaging import Mean, average_members, find_best, join_mean
-from plant_cli.scoring.calibration import Calibration
-from plant_cli.scoring.network_scores import WHOLE, Combine, NetworkModel, TopCollector, score_documents, top_labels
-from plant_cli.scoring.fused_scorers import Combination
-from plant_cli.scoring.top_labels import Scoring, TopLabels
+from plant_cli.scoring.top_labels import Scoring
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.assembly import Network
 
@@ -231,17 +216,6 @@ def test_a_loaded_model_takes_no_more_than_its_weights(small_network: Callable[.
     weights = size(network)
     NetworkModel(combination=None, network=network, hardware=CPU, analyser=PLAIN)
     assert size(network) < weights
-
-
-def test_every_logit_can_be_kept_row_by_row(small_network: Callable[..., Any]) -> None:
-    kept = np.full((len(FEW_TEXTS), 4), np.nan, dtype=np.float32)
-    scorer = NetworkModel(
-        combination=None, network=small_network(), hardware=Hardware(device=torch.device("cpu"), dtype=torch.float32), analyser=PLAIN
-    )
-    scoring = Scoring(name="test", k=4, batch=3, reporter=SilentReporter(), keep=kept.__setitem__)
-    top = scorer.score(FEW_TEXTS, scoring)
-    logits = np.take_along_axis(kept, top.labels, axis=1).astype(np.float64)
-    assert np.allclose(1 / (1 + np.exp(-logits)), top.scores, rtol=1e-12)
 
 
 def test_what_the_network_adds_is_its_weighted_logit_over_the_mean_of_the_candidates() -> None:

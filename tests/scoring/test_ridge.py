@@ -53,12 +53,6 @@ def test_equal_columns_are_multiplied_once(drawn: Drawn) -> None:
     np.testing.assert_allclose(similarity.square(), plain @ plain.T, atol=1e-6)
 
 
-def test_the_kernel_is_symmetric_with_ones_for_documents_of_length_one(drawn: Drawn) -> None:
-    kernel = Similarity(unit_rows(drawn.counts)).square()
-    np.testing.assert_allclose(kernel, kernel.T, atol=1e-7)
-    np.testing.assert_allclose(kernel.diagonal(), drawn.counts.sum(axis=1) > 0, atol=1e-6)
-
-
 def test_no_documents_and_no_terms_have_empty_products() -> None:
     assert Similarity(csr_array((0, 4), dtype=np.float32)).multiply(csr_array((2, 4), dtype=np.float32)).shape == (2, 0)
     assert not Similarity(csr_array((3, 0), dtype=np.float32)).square().any()
@@ -95,18 +89,6 @@ def test_a_document_like_no_other_has_no_labels(drawn: Drawn) -> None:
     assert score_neighbours(np.zeros((0, 30)), drawn.gold).shape == (0, 9)
 
 
-def test_a_scale_of_all_similarities_does_not_matter(drawn: Drawn) -> None:
-    similarity = np.random.default_rng(1).random((4, 30))
-    np.testing.assert_allclose(
-        score_neighbours(similarity * 9, drawn.gold).toarray(), score_neighbours(similarity, drawn.gold).toarray(), atol=1e-6
-    )
-
-
-def test_twins_share_their_scores(drawn: Drawn) -> None:
-    found = csr_array(score_neighbours(np.random.default_rng(2).random((4, 30)), drawn.gold)).toarray()
-    np.testing.assert_array_equal(found[:, 1], found[:, 2])
-
-
 Floats = npt.NDArray[np.float64]
 
 
@@ -139,15 +121,6 @@ def test_leaving_out_is_solving_anew_without_the_document(drawn: Drawn, strength
     for row, found in zip(rows, leave_out_ridge(inverse[rows], rows, drawn.gold), strict=True):
         others = np.delete(np.arange(30), row)
         np.testing.assert_allclose(found, plain_scores(exact[others], gold[others], exact[[row]], strength)[0], atol=1e-4)
-
-
-def test_a_second_kernel_is_added(drawn: Drawn) -> None:
-    train, exact, gold = vectors(drawn)
-    states = np.random.default_rng(0).normal(size=(30, 4))
-    kernel = Similarity(train).square() + np.float32(0.5) * (states @ states.T).astype(np.float32)
-    found = leave_out_ridge(invert_kernel(kernel)[[7]], np.array([7]), drawn.gold)
-    joined, others = np.hstack([exact, np.sqrt(0.5) * states]), np.delete(np.arange(30), 7)
-    np.testing.assert_allclose(found, plain_scores(joined[others], gold[others], joined[[7]], 0.3), atol=1e-4)
 
 
 def test_the_inverse_is_whole_in_blocks_of_any_size(drawn: Drawn, monkeypatch: pytest.MonkeyPatch) -> None:
