@@ -32,7 +32,7 @@ _ITEM = np.dtype(np.int32)
 def read_terms(
     documents: Documents, *, min_df: int, keep: Set[str], with_occurrences: bool, memory: int, folder: Path | None
 ) -> Terms | SpooledTerms:
-    """Count the words of documents in memory, of which they may take so many bytes, or else in files in a folder (default: the temporary one)."""
+    """Count the words of documents in memory, of which they may take so many bytes, or else in files (default: temporary ones)."""
     held: list[csr_array] = []
     for batch in count_batches(documents):
         held.append(batch)
