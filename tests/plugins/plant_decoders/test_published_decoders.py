@@ -111,7 +111,7 @@ EQUATIONS: list[tuple[str, dict[str, int], Callable[..., Tensor]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "options", "plain"), EQUATIONS, ids=str)
+@pytest.mark.parametrize(("name", "options", "plain"), EQUATIONS)
 def test_a_decoder_equals_its_equations(
     build: Build, reading: Reading, tokens: list[list[Tensor]], name: str, options: dict[str, int], plain: Callable[..., Tensor]
 ) -> None:
