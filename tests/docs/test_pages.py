@@ -51,8 +51,11 @@ def test_the_index_leads_to_every_page() -> None:
 
 
 def shown_commands() -> list[tuple[str, str]]:
-    """Every `plant` command in a shell block or in a recipe's remark, with its page."""
+    """Every `plant` command in a shell block, in an indented block or in a recipe's remark, with its page."""
     lines = [(page, line) for page in PAGES for text in blocks(page, "sh") for line in text.splitlines()]
+    own = [page for page in PAGES if "examples" not in page.parts]  # those of examples need their plugins
+    indented = [(page, FENCE.sub("", page.read_text("utf-8")).replace("\\\n", "")) for page in own]
+    lines += [(page, line) for page, text in indented for line in re.findall(r"^    (plant .*)$", text, re.MULTILINE)]
     lines += [(path, line.lstrip("# ")) for path in RECIPES for line in path.read_text("utf-8").splitlines() if line.startswith("# ")]
     parts = [(page.name, part.split(" #")[0].strip()) for page, line in lines for part in line.split(" && ")]
     return sorted({(page, re.sub(r"^\S*plant ", "plant ", part)) for page, part in parts if re.match(r"\S*plant ", part)})
@@ -87,6 +90,16 @@ def test_recipes_are_valid(text: str, tmp_path: Path) -> None:
     recipe.write_text(f"{text}\nnowhere: {{}}\n", "utf-8")
     with pytest.raises(RecipeError, match="nowhere"):
         run_stage(request, "recipe check")
+
+
+def test_every_study_is_named_with_its_command() -> None:
+    page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+    commands = page[page.index("## Commands") :]
+    folder = ROOT / "tests" / "benchmarks"
+    modules = [path.stem for path in folder.glob("*.py") if "def main(" in path.read_text("utf-8")]
+    assert len(modules) > 8
+    assert sorted(name for name in modules if f"-m tests.benchmarks.{name} " not in commands) == []
+    assert sorted(path.name for path in folder.glob("*.yaml") if f"plant run tests/benchmarks/{path.name} " not in commands) == []
 
 
 def test_readme_says_what_contributing_says_and_ci_runs() -> None:
