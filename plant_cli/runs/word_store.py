@@ -20,6 +20,7 @@ from plant_cli.runs.folder import CACHE
 from plant_cli.runs.lock import hold_lock
 from plant_cli.runs.session import Session
 
+LOCKED = ".words"  # a lock of its own: the first of several processes holds that of the cache while it waits for the others
 NUMBERS, ENDS, WORDS, FORMS = "numbers.bin", "ends.npy", "words.parquet", "forms.parquet"
 
 
@@ -47,8 +48,9 @@ def open_words(
     part = f"{name} {shard}" if shard else name
     key = hash_json({"data": corpus.data_hash, "split": part, "analyser": corpus.analyser.hash})
     folder = session.run_path / CACHE / f"words-{part.replace(' ', '-').replace('/', '-of-')}-{key[:16]}"
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with hold_lock(folder.parent, "filling the cache", wait=math.inf, should_stop=session.should_stop):
+    locked = folder.parent / LOCKED
+    locked.mkdir(parents=True, exist_ok=True)
+    with hold_lock(locked, "splitting texts into words", wait=math.inf, should_stop=session.should_stop):
         if not is_whole(folder / CACHE_MARK, f"the words of {part}", session.reporter.warn):
             _write(folder, session, corpus, name, shard, check)
     words, ends = pl.read_parquet(folder / WORDS, glob=False)["word"].to_list(), np.load(folder / ENDS)
