@@ -34,11 +34,6 @@ def score_all(decoder: nn.Module, reading: Reading, labels: int) -> Tensor:
     return torch.cat([decoder(reading, block).float() for block in blocks], dim=1)
 
 
-def last_positions(mask: Tensor) -> Tensor:
-    """One more than the last real position of each document [B], at least 1, for a mask [B, T]."""
-    return torch.where(mask, torch.arange(1, mask.shape[1] + 1, device=mask.device), 0).amax(1).clamp_min(1)
-
-
 def score_pairs(decoder: nn.Module, reading: Reading, wanted: Tensor) -> Tensor:
     """Logits [B, L] of the wanted pairs [B, L] of document and label, fp32; all others are `UNSCORED`, without gradient.
 
@@ -51,20 +46,16 @@ def score_pairs(decoder: nn.Module, reading: Reading, wanted: Tensor) -> Tensor:
         if isinstance(decoder, PairDecoder):
             scored = decoder.score_pairs(reading, labels, chosen)
         else:
-            scored = _score_one_by_one(decoder, reading, labels, chosen)
+            scored = torch.full(chosen.shape, UNSCORED, device=logits.device)
+            positions = torch.arange(1, reading.mask.shape[1] + 1, device=logits.device)
+            for document, end in enumerate((reading.mask * positions).amax(1).clamp_min(1).tolist()):
+                wanted_here = chosen[document]
+                if wanted_here.any():
+                    alone = reading.select(slice(document, document + 1), slice(end))
+                    scores = decoder(alone, labels[wanted_here])[0].float()
+                    scored = scored.index_put((torch.tensor(document), wanted_here.nonzero().squeeze(1)), scores)
         logits = logits.index_copy(1, labels, torch.where(chosen, scored.float(), UNSCORED))
     return logits
-
-
-def _score_one_by_one(decoder: nn.Module, reading: Reading, labels: Tensor, chosen: Tensor) -> Tensor:
-    rows = []
-    for document, (wanted, end) in enumerate(zip(chosen, last_positions(reading.mask).tolist(), strict=True)):
-        row = reading.hidden.new_full((len(labels),), UNSCORED, dtype=torch.float32)
-        if wanted.any():
-            alone = reading.select(slice(document, document + 1), slice(end))
-            row = row.masked_scatter(wanted, decoder(alone, labels[wanted])[0].float())
-        rows.append(row)
-    return torch.stack(rows)
 
 
 Rows = npt.NDArray[np.int64]

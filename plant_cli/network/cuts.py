@@ -40,26 +40,18 @@ class Cut:
 def measure_cut(tokens: TokenBatch, evidence: Evidence | None = None) -> Cut:
     """How much of these documents, and of their gold evidence, was cut."""
     dropped = sum(tokens.dropped)
-    return Cut(
-        documents=sum(1 for count in tokens.dropped if count) / max(1, len(tokens)),
-        tokens=dropped / max(1, dropped + sum(map(len, tokens.ids))),
-        evidence=None if evidence is None else _measure_evidence(tokens, evidence),
-    )
-
-
-def _measure_evidence(tokens: TokenBatch, evidence: Evidence) -> CutEvidence:
+    documents = sum(1 for count in tokens.dropped if count) / max(1, len(tokens))
+    share = dropped / max(1, dropped + sum(map(len, tokens.ids)))
+    if evidence is None:
+        return Cut(documents=documents, tokens=share)
     ends = [int(spans[-1][1]) if len(spans) else 0 for spans in tokens.spans]
     limits = np.array([end if dropped else np.inf for end, dropped in zip(ends, tokens.dropped, strict=True)])[evidence.rows]
     lost = evidence.spans[:, 0] >= limits
     pairs = list(zip(evidence.rows.tolist(), evidence.labels, strict=True))
     read = {pair for pair, beyond in zip(pairs, lost, strict=True) if not beyond}
-    return CutEvidence(
-        spans=len(lost),
-        lost=int(lost.sum()),
-        in_part=int((~lost & (evidence.spans[:, 1] > limits)).sum()),
-        labels=len(set(pairs)),
-        labels_lost=len(set(pairs) - read),
-    )
+    in_part, labels = int((~lost & (evidence.spans[:, 1] > limits)).sum()), set(pairs)
+    counts = CutEvidence(spans=len(lost), lost=int(lost.sum()), in_part=in_part, labels=len(labels), labels_lost=len(labels - read))
+    return Cut(documents=documents, tokens=share, evidence=counts)
 
 
 def cut_summary(cuts: Mapping[str, Cut]) -> dict[str, dict[str, Any]]:

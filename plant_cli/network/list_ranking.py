@@ -246,8 +246,8 @@ def standardised_mse(scores: Tensor, relevance: Tensor, offsets: Tensor) -> Tens
     relevance is to score 1 above its mean score (log attention: e times the attention). Lists whose relevance does not vary do
     not count.
     """
-    s, r = (_centred(_exact(x), offsets) for x in (scores, relevance))
     lengths, lists = offsets.diff().clamp(min=1), list_numbers(offsets)
+    s, r = (x - (sum_lists(x, offsets) / lengths)[lists] for x in map(_exact, (scores, relevance)))
     spread = (sum_lists(r.square(), offsets) / lengths).sqrt()
     counted = spread > 1e-6
     errors = sum_lists((s - r / spread.clamp(min=1e-6)[lists]).square(), offsets) / lengths
@@ -256,10 +256,6 @@ def standardised_mse(scores: Tensor, relevance: Tensor, offsets: Tensor) -> Tens
 
 def _exact(x: Tensor) -> Tensor:
     return x.to(torch.promote_types(x.dtype, torch.float32))
-
-
-def _centred(x: Tensor, offsets: Tensor) -> Tensor:
-    return x - (sum_lists(x, offsets) / offsets.diff().clamp(min=1))[list_numbers(offsets)]
 
 
 def _mean(losses: Tensor, counted: Tensor) -> Tensor:

@@ -21,7 +21,6 @@ from plant_cli.network.cuts import measure_cut
 from plant_cli.network.hardware import Hardware
 
 Rows = npt.NDArray[np.int64]
-Spans = npt.NDArray[np.int32]
 OUTSIDE = -1  # the row of a word that the relevance table does not have
 
 
@@ -39,28 +38,24 @@ class DocumentWords:
         return DocumentWords(vocabulary=self.vocabulary[self.word[first]], token=token, word=np.arange(len(token)))
 
 
-def match_words(words: npt.NDArray[np.integer[Any]], borders: Spans, spans: Spans, row_of: Rows) -> DocumentWords:
-    """Match the words of a text, numbers [n] at offsets [n, 2], with its tokens at offsets [T, 2]; `row_of` has the row of each number."""
-    distinct, firsts, numbers = np.unique(words, return_index=True, return_inverse=True)
-    order = np.argsort(firsts)  # words are numbered as they come
-    position = np.empty_like(order)
-    position[order] = np.arange(len(order))
-    first = np.searchsorted(spans[:, 1], borders[:, 0], side="right")
-    last = np.searchsorted(spans[:, 0], borders[:, 1], side="left")
-    counts = np.maximum(last - first, 0)
-    within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-    token = np.repeat(first, counts) + within
-    word = np.repeat(position[numbers], counts)
-    seen = np.unique(word)  # words whose tokens lie beyond the backbone's limit have no token to be scored at
-    return DocumentWords(vocabulary=row_of[distinct[order[seen]]], token=token, word=np.searchsorted(seen, word))
-
-
 def match_texts(texts: Sequence[str], words: Documents, tokens: TokenBatch, vocabulary: Sequence[str]) -> Iterator[DocumentWords]:
-    """Match the words of each text with its tokens, for the words of a relevance table."""
+    """Match the words of each text with its tokens, by their offsets; `vocabulary` has the words of the relevance table."""
     row_of = find_words(words, {word: row for row, word in enumerate(vocabulary)})
     ends = pairwise(words.ends.tolist())
-    for text, spans, (first, last) in zip(texts, tokens.spans, ends, strict=True):
-        yield match_words(words.numbers[first:last], find_borders(text), spans, row_of)
+    for text, spans, (begin, end) in zip(texts, tokens.spans, ends, strict=True):
+        distinct, firsts, numbers = np.unique(words.numbers[begin:end], return_index=True, return_inverse=True)
+        order = np.argsort(firsts)  # words are numbered as they come
+        position = np.empty_like(order)
+        position[order] = np.arange(len(order))
+        borders = find_borders(text)
+        first = np.searchsorted(spans[:, 1], borders[:, 0], side="right")
+        last = np.searchsorted(spans[:, 0], borders[:, 1], side="left")
+        counts = np.maximum(last - first, 0)
+        within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        word = np.repeat(position[numbers], counts)
+        seen = np.unique(word)  # words whose tokens lie beyond the backbone's limit have no token to be scored at
+        known = row_of[distinct[order[seen]]]
+        yield DocumentWords(vocabulary=known, token=np.repeat(first, counts) + within, word=np.searchsorted(seen, word))
 
 
 def find_token_words(texts: Sequence[str], words: Documents, tokens: TokenBatch, vocabulary: Sequence[str]) -> list[Rows]:

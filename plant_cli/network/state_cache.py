@@ -10,10 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import nn
 
@@ -81,10 +79,17 @@ class StateCache:
         folder = self.session.run_path / CACHE / f"tokens-{split.replace(' ', '-')}-{key[:16]}"
         with self._lock(folder, f"the tokens of {split}", hardware) as missing:
             if not missing:
-                return _read_tokens(folder / TOKENS)
+                arrays = read_tensors(folder / TOKENS, "the tokens of a split", "remove its folder and run the command again", "np")[0]
+                ids, spans = (np.split(arrays[name], np.cumsum(arrays["sizes"])[:-1]) for name in ("ids", "spans"))
+                return TokenBatch(ids=ids, spans=spans, dropped=arrays["dropped"].tolist())
             tokens = make_tokens(network, texts, reporter, split)
             if hardware.processes.first:
-                _write_tokens(folder, tokens)
+                remove(folder)
+                folder.mkdir(parents=True)
+                arrays = {"ids": np.concatenate(tokens.ids), "spans": np.concatenate(tokens.spans)}
+                arrays |= {"sizes": lengths(tokens), "dropped": np.asarray(tokens.dropped, dtype=np.int64)}
+                write_tensors(folder / TOKENS, arrays, framework="np")
+                write_mark(folder / CACHE_MARK)
             hardware.processes.any(False)  # the tokens are there
         return tokens
 
@@ -150,22 +155,6 @@ class SplitCache:
     def open(self, live: LiveReader) -> HiddenReader:
         """See `StateCache.open`."""
         return self.cache.open(live, self.split)
-
-
-def _write_tokens(folder: Path, tokens: TokenBatch) -> None:
-    remove(folder)
-    folder.mkdir(parents=True)
-    arrays: dict[str, npt.NDArray[Any]] = {"ids": np.concatenate(tokens.ids), "spans": np.concatenate(tokens.spans)}
-    arrays |= {"sizes": lengths(tokens), "dropped": np.asarray(tokens.dropped, dtype=np.int64)}
-    write_tensors(folder / TOKENS, arrays, framework="np")
-    write_mark(folder / CACHE_MARK)
-
-
-def _read_tokens(path: Path) -> TokenBatch:
-    arrays = read_tensors(path, "the tokens of a split", "remove its folder and run the command again", framework="np")[0]
-    ends = np.cumsum(arrays["sizes"])[:-1]
-    ids, spans = np.split(arrays["ids"], ends), np.split(arrays["spans"], ends)
-    return TokenBatch(ids=ids, spans=spans, dropped=arrays["dropped"].tolist())
 
 
 def hash_tokens(tokens: TokenBatch) -> str:

@@ -182,7 +182,9 @@ class Encoder(nn.Module):
         for number, layer in enumerate(self.layers):
             if number:
                 outputs = locked_dropout(outputs, drop.hidden_dropout, self.training)
-            outputs, state = layer(outputs, states[number] if states else self._empty(layer, ids))
+            weight = layer.get_parameter("weight_hh")
+            zero = weight.new_zeros(1, len(ids), weight.shape[1])
+            outputs, state = layer(outputs, states[number] if states else (zero, zero))
             after.append(state)
         return Outputs(raw=outputs, dropped=locked_dropout(outputs, drop.output_dropout, self.training), states=after)
 
@@ -194,11 +196,6 @@ class Encoder(nn.Module):
             return embedded
         kept = torch.rand(len(self.embedding.weight), device=ids.device) >= share
         return embedded * (kept.to(embedded.dtype) / (1 - share))[ids].unsqueeze(-1)
-
-    def _empty(self, layer: nn.Module, ids: Tensor) -> State:
-        weight = layer.get_parameter("weight_hh")
-        zero = weight.new_zeros(1, len(ids), weight.shape[1])
-        return zero, zero
 
 
 class LanguageModel(nn.Module):

@@ -116,7 +116,9 @@ def import_weights(model: LanguageModel, vocabulary: Vocabulary, path: Path, wor
                 todo="get the file again, or train from scratch without --weights",
             )
     _require_shape(EMBEDDING, published[EMBEDDING], [len(known), wanted[EMBEDDING].shape[1]], path, rows=words)
-    rows = _match(vocabulary, known)
+    row_of = {word: row for row, word in reversed(list(enumerate(known)))}
+    special = {ours: row_of[theirs] for theirs, ours in THEIR_SPECIAL.items() if theirs in row_of}
+    rows = torch.tensor([special.get(row, row_of.get(word, -1)) for row, word in enumerate(vocabulary.words)])
     matched = int((rows[len(SPECIAL) :] >= 0).sum())
     if not matched:
         ours, theirs = (", ".join(map(repr, some[len(SPECIAL) : len(SPECIAL) + 3])) for some in (vocabulary.words, known))
@@ -218,13 +220,6 @@ def _require_shape(name: str, found: Tensor | None, wanted: list[int], path: Pat
         expected=f"{wanted}" + (f": one row for each of the {wanted[0]:,} words of {rows}" if rows else ""),
         todo="set --embedding, --hidden and --layers to the published sizes, and give the list of words that came with the weights",
     )
-
-
-def _match(vocabulary: Vocabulary, known: list[str]) -> Tensor:
-    """For each word of the vocabulary its row in the published weights, or −1."""
-    rows = {word: row for row, word in reversed(list(enumerate(known)))}
-    special = {ours: rows[theirs] for theirs, ours in THEIR_SPECIAL.items() if theirs in rows}
-    return torch.tensor([special.get(row, rows.get(word, -1)) for row, word in enumerate(vocabulary.words)])
 
 
 def _take(table: Tensor, rows: Tensor) -> Tensor:

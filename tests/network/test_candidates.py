@@ -70,8 +70,7 @@ def test_a_shortlist_that_breaks_its_promise_is_named(proposals: list[Any], said
 
 def test_proposals_are_taken_in_any_order_and_width() -> None:
     found = _checked("sound", [np.array([3, 0], dtype=np.int32), np.array([])], 2, 4)
-    assert [own.tolist() for own in found] == [[3, 0], []]
-    assert all(own.dtype == np.int64 for own in found)
+    assert [(own.tolist(), own.dtype) for own in found] == [([3, 0], np.int64), ([], np.int64)]
 
 
 PAIR_TEXTS = ["a fever", "", "a cough and a leg, broken in two places"]

@@ -211,11 +211,6 @@ def test_listwise_losses_with_nothing_to_learn_have_no_gradient(name: str) -> No
     assert not torch.autograd.grad(value, scores)[0].any()
 
 
-def test_golden_listnet() -> None:
-    # uniform target and scores: the entropy of two equal words
-    assert listnet_loss(torch.zeros(2), torch.ones(2), torch.tensor([0, 2]), temperature=1.0).item() == pytest.approx(math.log(2))
-
-
 def test_golden_numbers() -> None:
     scores = torch.tensor([3.0, 2.0, 1.0, 5.0, 5.0, 0.0], dtype=torch.float64)
     relevance = torch.tensor([0.0, 1.0, 2.0, 1.0, 0.0, 0.0], dtype=torch.float64)
@@ -223,6 +218,8 @@ def test_golden_numbers() -> None:
     values = ndcg(scores, relevance, torch.tensor([0, 3, 5, 6]), k=10)
     assert values[:2].tolist() == pytest.approx([first, 1.0], abs=1e-12)  # the second list's tie is in order of position
     assert math.isnan(values[2])
+    # uniform target and scores: the entropy of two equal words
+    assert listnet_loss(torch.zeros(2), torch.ones(2), torch.tensor([0, 2]), temperature=1.0).item() == pytest.approx(math.log(2))
 
 
 def test_cut_at_k() -> None:
@@ -256,22 +253,16 @@ def test_equals_scipy_with_ties() -> None:
     relevance = torch.randint(0, 4, (40,), generator=generator).float()
     expected = [kendalltau(scores[a:b], relevance[a:b]).statistic for a, b in ((0, 12), (12, 17), (17, 40))]
     assert kendall_tau(scores, relevance, offsets).tolist() == pytest.approx(expected, abs=1e-12)
-
-
-def test_undefined_without_variation() -> None:
     values = kendall_tau(torch.tensor([1.0, 2.0, 5.0]), torch.tensor([1.0, 1.0, 2.0]), torch.tensor([0, 2, 3, 3]))
     assert all(math.isnan(v) for v in values.tolist())
 
 
-OFFSETS = torch.tensor([0, 3, 3, 7])
-VALUES = torch.tensor([1.0, 3.0, 1.0, 2.0, 2.0, 9.0, 0.0])
-
-
 def test_order_ranks_and_sums() -> None:
-    assert list_numbers(OFFSETS).tolist() == [0, 0, 0, 2, 2, 2, 2]
-    assert order_within(VALUES, OFFSETS).tolist() == [1, 0, 2, 5, 3, 4, 6]
-    assert ranks(VALUES, OFFSETS).tolist() == [1, 0, 2, 1, 2, 0, 3]
-    assert sum_lists(VALUES, OFFSETS).tolist() == [5.0, 0.0, 13.0]
+    values, offsets = torch.tensor([1.0, 3.0, 1.0, 2.0, 2.0, 9.0, 0.0]), torch.tensor([0, 3, 3, 7])
+    assert list_numbers(offsets).tolist() == [0, 0, 0, 2, 2, 2, 2]
+    assert order_within(values, offsets).tolist() == [1, 0, 2, 5, 3, 4, 6]
+    assert ranks(values, offsets).tolist() == [1, 0, 2, 1, 2, 0, 3]
+    assert sum_lists(values, offsets).tolist() == [5.0, 0.0, 13.0]
 
 
 def test_chunks_hold_each_list_once_within_the_bound() -> None:
