@@ -46,16 +46,21 @@ def score_pairs(decoder: nn.Module, reading: Reading, wanted: Tensor) -> Tensor:
         if isinstance(decoder, PairDecoder):
             scored = decoder.score_pairs(reading, labels, chosen)
         else:
-            scored = torch.full(chosen.shape, UNSCORED, device=logits.device)
-            positions = torch.arange(1, reading.mask.shape[1] + 1, device=logits.device)
-            for document, end in enumerate((reading.mask * positions).amax(1).clamp_min(1).tolist()):
-                wanted_here = chosen[document]
-                if wanted_here.any():
-                    alone = reading.select(slice(document, document + 1), slice(end))
-                    scores = decoder(alone, labels[wanted_here])[0].float()
-                    scored = scored.index_put((torch.tensor(document), wanted_here.nonzero().squeeze(1)), scores)
+            scored = _score_one_by_one(decoder, reading, labels, chosen)
         logits = logits.index_copy(1, labels, torch.where(chosen, scored.float(), UNSCORED))
     return logits
+
+
+def _score_one_by_one(decoder: nn.Module, reading: Reading, labels: Tensor, chosen: Tensor) -> Tensor:
+    rows = []
+    ends = (reading.mask * torch.arange(1, reading.mask.shape[1] + 1, device=chosen.device)).amax(1).clamp_min(1)
+    for document, (wanted, end) in enumerate(zip(chosen, ends.tolist(), strict=True)):
+        row = reading.hidden.new_full((len(labels),), UNSCORED, dtype=torch.float32)
+        if wanted.any():
+            alone = reading.select(slice(document, document + 1), slice(end))
+            row = row.masked_scatter(wanted, decoder(alone, labels[wanted])[0].float())
+        rows.append(row)
+    return torch.stack(rows)
 
 
 Rows = npt.NDArray[np.int64]
