@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Literal
 
 import pytest
+from builders import make_registry
 from pydantic import field_validator
 
-from plant_cli.api import BackboneSpec, Choice, DatasetSpec, DecoderSpec, Options, Result, StageSpec, UsageError, choice, hookimpl, option
+from plant_cli.api import BackboneSpec, Choice, DatasetSpec, DecoderSpec, Options, Result, StageSpec, UsageError, choice, option
 from plant_cli.data.records import StageRecord
 from plant_cli.registry import Registry
 from plant_cli.runs.folder import Run
@@ -60,46 +60,23 @@ def _nothing(context: object, options: object) -> Result:
     return Result()
 
 
-@hookimpl
-def plant_register_stages() -> list[StageSpec]:
-    return [
-        StageSpec(name="finetune", summary="Train.", options=FinetuneOptions, run=_nothing, sections=("data", "model", "machine")),
-        StageSpec(name="pretrain-attn", summary="Plant.", run=_nothing, feeds=("finetune",)),
-        StageSpec(name="sample", summary="Sample.", options=SampleOptions, run=_nothing),
-        StageSpec(name="probe", summary="Probe.", options=ProbeOptions, run=_nothing),
-        StageSpec(name="probe show", summary="Show.", run=_nothing, writes=False, sections=("model",)),
-    ]
-
-
-@hookimpl
-def plant_register_backbones() -> list[BackboneSpec]:
-    load = lambda options, machine: None  # noqa: E731
-    return [
-        BackboneSpec(name="tiny", summary="Tiny.", options=TinyOptions, load=load),
-        BackboneSpec(name="big", summary="Big.", options=BigOptions, load=load),
-        BackboneSpec(name="minilm", summary="The default.", load=load),
-    ]
-
-
-@hookimpl
-def plant_register_decoders() -> list[DecoderSpec]:
-    return [DecoderSpec(name="label-attention", summary="The default.", build=lambda options, shape: None)]
-
-
-@hookimpl
-def plant_register_datasets() -> list[DatasetSpec]:
-    return [DatasetSpec(name="files", summary="Files.", load=lambda data, options: None)]
+SPECS = [
+    StageSpec(name="finetune", summary="Train.", options=FinetuneOptions, run=_nothing, sections=("data", "model", "machine")),
+    StageSpec(name="pretrain-attn", summary="Plant.", run=_nothing, feeds=("finetune",)),
+    StageSpec(name="sample", summary="Sample.", options=SampleOptions, run=_nothing),
+    StageSpec(name="probe", summary="Probe.", options=ProbeOptions, run=_nothing),
+    StageSpec(name="probe show", summary="Show.", run=_nothing, writes=False, sections=("model",)),
+    BackboneSpec(name="tiny", summary="Tiny.", options=TinyOptions, load=_nothing),
+    BackboneSpec(name="big", summary="Big.", options=BigOptions, load=_nothing),
+    BackboneSpec(name="minilm", summary="The default.", load=_nothing),
+    DecoderSpec(name="label-attention", summary="The default.", build=_nothing),
+    DatasetSpec(name="files", summary="Files.", load=_nothing),
+]
 
 
 @pytest.fixture
 def registry() -> Registry:
-    module = ModuleType("fake")
-    hooks = (plant_register_stages, plant_register_backbones, plant_register_decoders, plant_register_datasets)
-    for hook in hooks:
-        setattr(module, hook.__name__, hook)
-    made = Registry()
-    made.register(module, name="fake")
-    return made
+    return make_registry(*SPECS)
 
 
 @pytest.fixture

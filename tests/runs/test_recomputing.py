@@ -14,7 +14,7 @@ import pytest
 from plant_cli.api import DataError, Interrupted, Request, Result
 from plant_cli.commands import SPECS
 from plant_cli.runs.folder import Run
-from plant_cli.runs.recomputing import recompute
+from plant_cli.runs.recomputing import Recomputed, recompute
 from plant_cli.runs.session import Interruption
 from plant_cli.testing.contexts import make_registry
 
@@ -55,10 +55,16 @@ def run(clinic: Any) -> Run:
     return run
 
 
+def recompute_by(writer: Writer, run: Run) -> Recomputed:
+    """The one evaluation of the run, computed again."""
+    [found] = recompute(run, Request(registry=make_registry(*SPECS)), writer)
+    return found
+
+
 def test_the_same_numbers(run: Run) -> None:
     before = sorted(path for path in run.path.rglob("*"))
     writer = Writer({**SAVED, "value": 0.5 + 1e-12, "name": "another word", "new": 7})
-    [found] = recompute(run, Request(registry=make_registry(*SPECS)), writer)
+    found = recompute_by(writer, run)
     assert (found.folder, found.numbers, found.different, found.reason) == ("eval", 10, (), "")
     assert writer.asked[0].flags["eval"] == {"bootstrap": 20, "require": []}  # what was required is no figure
     assert writer.asked[0].run_path != run.path
@@ -76,7 +82,7 @@ def test_the_same_numbers(run: Run) -> None:
     ],
 )
 def test_another_number_is_named(run: Run, changed: dict[str, Any], place: str) -> None:
-    [found] = recompute(run, Request(registry=make_registry(*SPECS)), Writer({**SAVED, **changed}))
+    found = recompute_by(Writer({**SAVED, **changed}), run)
     assert found.different == (f"metrics.json: {place}", f"intervals.json: {place}")
 
 
@@ -85,16 +91,16 @@ def test_what_cannot_be_computed_again_says_why(run: Run) -> None:
         def run_stage(self, request: Request, name: str, tag: str | None = None) -> Result:
             raise DataError("the source is gone", where="data", expected="a table", todo="restore it")
 
-    [found] = recompute(run, Request(registry=make_registry(*SPECS)), Failing(SAVED))
+    found = recompute_by(Failing(SAVED), run)
     assert found.reason == "the source is gone"
     record = run.folder("eval").record()
     assert record is not None
     (run.path / "p.csv").write_text("x")
     run.folder("eval").write(record.model_copy(update={"files": {str(run.path / "p.csv"): "0"}}))
-    [found] = recompute(run, Request(registry=make_registry(*SPECS)), Writer(SAVED))
+    found = recompute_by(Writer(SAVED), run)
     assert found.reason == f"'{run.path / 'p.csv'}' is not what it was computed from"
     (run.path / "mig" / "stage.json").unlink()
-    [found] = recompute(run, Request(registry=make_registry(*SPECS)), Writer(SAVED))
+    found = recompute_by(Writer(SAVED), run)
     assert found.reason == "'mig' is not what it was computed from"
 
 
@@ -106,7 +112,7 @@ def test_it_stops_when_it_is_asked_to(run: Run) -> None:
             return super().run_stage(request, name, tag)
 
     with pytest.raises(Interrupted, match="stopped while figures were computed again"):
-        list(recompute(run, Request(registry=make_registry(*SPECS)), Signalled(SAVED)))
+        recompute_by(Signalled(SAVED), run)
 
 
 def test_links_lead_to_the_stages(run: Run) -> None:
@@ -116,5 +122,5 @@ def test_links_lead_to_the_stages(run: Run) -> None:
             assert not (request.run_path / "eval").exists()
             return super().run_stage(request, name, tag)
 
-    [found] = recompute(run, Request(registry=make_registry(*SPECS)), Looking(SAVED))
+    found = recompute_by(Looking(SAVED), run)
     assert not found.reason

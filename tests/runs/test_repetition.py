@@ -5,13 +5,13 @@ import signal
 
 import pytest
 import torch
+from builders import read_stage, run_at
 from safetensors.torch import load_file
 
 from plant_cli.api import Interrupted, RecipeError, Request, SilentReporter
 from plant_cli.data.files import read_json
-from plant_cli.registry import installed
 from plant_cli.runs.repetition import mark_seed, split_seed
-from plant_cli.runs.runner import RequestRunner, run_stage
+from plant_cli.runs.runner import RequestRunner
 
 
 def test_training_is_repeated_and_the_rest_is_shared(laboratory, recipe, statuses):
@@ -98,7 +98,7 @@ def test_two_seeds_of_a_real_experiment(clinic, tmp_path, statuses):
     request = {"recipe": str(path), "seeds": 2}
     with pytest.raises(Interrupted):
         clinic("run", reporter=Stopping(5), flags={"run": request})  # in finetune of the second seed
-    assert read_json(clinic.path / "finetune-seed1" / "stage.json", "r")["status"] == "interrupted"
+    assert read_stage(clinic.path, "finetune-seed1")["status"] == "interrupted"
     result = clinic("run", flags={"run": request}, resume=True)
     found = statuses(result)
     names = ["pretrain-attn", "finetune", "finetune-baseline", "eval", "eval-baseline"]
@@ -106,7 +106,7 @@ def test_two_seeds_of_a_real_experiment(clinic, tmp_path, statuses):
     assert list(found) == ["mig", *names, "pretrain-attn-seed1", *done]
     assert [name for name, status in found.items() if status == "done"] == done
 
-    records = {name: read_json(clinic.path / name / "stage.json", "r") for name in found}
+    records = {name: read_stage(clinic.path, name) for name in found}
     assert not list(clinic.path.glob("mig-*"))
     assert set(records["finetune-seed1"]["inputs"]) == {"mig", "pretrain-attn-seed1"}
     assert [records[name]["seed"] for name in ("finetune", "finetune-seed1", "significance-seeds2")] == [0, 1, 0]
@@ -129,9 +129,7 @@ def test_a_recipe_without_comparison_is_given_one(clinic, tmp_path, statuses):
     sets = ["data.dataset.documents=40", "data.dataset.labels=5"]
     flags = {"run": {"recipe": str(path), "seeds": 2}}
     keep = [text for text in clinic.sets if not text.startswith("pretrain")]
-    result = run_stage(
-        Request(registry=installed(), run_path=clinic.path, sets=[*keep, *sets], flags=flags, reporter=SilentReporter()), "run"
-    )
+    result = run_at(clinic.path, "run", *keep, *sets, flags=flags)
     assert list(statuses(result)) == ["finetune", "finetune-seed1", "significance-seeds2"]
     assert result.tables[0].title == "Over 2 seeds"
 

@@ -4,11 +4,10 @@ import shutil
 
 import polars as pl
 import pytest
+from builders import run_at
 
-from plant_cli.api import ArtefactError, Choice, ComponentError, DataError, DatasetSpec, Request, UsageError
+from plant_cli.api import ArtefactError, Choice, ComponentError, DataError, DatasetSpec, UsageError
 from plant_cli.data.files import hash_file, read_json, write_json
-from plant_cli.registry import installed
-from plant_cli.runs.runner import run_stage
 
 
 @pytest.fixture
@@ -148,7 +147,7 @@ def real(tmp_path):
 
     def run(name, path=None):
         flags = {} if path is None else {"data": {"path": str(path)}}
-        return run_stage(Request(registry=installed(), run_path=run.path, flags=flags), name)
+        return run_at(run.path, name, flags=flags)
 
     run.path = tmp_path / "new"
     return run

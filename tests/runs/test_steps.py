@@ -1,33 +1,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from builders import make_registry
 
-from plant_cli.api import (
-    ArtefactError,
-    BackboneSpec,
-    Choice,
-    ModelSection,
-    Options,
-    Result,
-    StageSpec,
-    choice,
-    hookimpl,
-    option,
-)
+from plant_cli.api import ArtefactError, BackboneSpec, Choice, DecoderSpec, ModelSection, Options, Result, StageSpec, choice, option
 from plant_cli.registry import Registry
 from plant_cli.runs.recipes import RecipeLayer, flag_layer, load_recipe, parse_sets, parse_yaml
-from plant_cli.runs.steps import (
-    Consent,
-    component_kind,
-    find_choices,
-    resolve_steps,
-    split_section,
-    write_out,
-)
+from plant_cli.runs.steps import Consent, component_kind, find_choices, resolve_steps, split_section, write_out
 
 
 def _steps(registry: Registry, text: str, *sets: str) -> list[Any]:
@@ -48,11 +30,9 @@ def test_a_stage_runs_before_those_that_it_feeds_wherever_its_section_stands(reg
 
 
 def test_stages_that_feed_each_other_end(registry: Registry) -> None:
-    circle = ModuleType("circle")
     stages = [StageSpec(name=one, summary="A.", run=lambda *_: Result(), feeds=("left", "right")) for one in ("left", "right")]
-    circle.plant_register_stages = hookimpl(lambda: stages)  # type: ignore[attr-defined]
-    registry.register(circle, name="circle")
-    assert sorted(step.name for step in _steps(registry, "right: {}\nleft: {}\n")) == ["left", "right"]
+    circle = make_registry(*stages, registry.find(BackboneSpec, "minilm"), registry.find(DecoderSpec, "label-attention"))
+    assert sorted(step.name for step in _steps(circle, "right: {}\nleft: {}\n")) == ["left", "right"]
 
 
 def test_a_tagged_section_inherits_and_overrides(registry: Registry) -> None:

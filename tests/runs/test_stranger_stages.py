@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from builders import make_registry
 
-from plant_cli.api import Options, RecipeError, Request, Result, SilentReporter, StageSpec, UsageError, hookimpl, option
-from plant_cli.registry import Registry
+from plant_cli.api import Options, RecipeError, Request, Result, StageSpec, UsageError, option
 from plant_cli.runs.changes import hash_source, match_system
 from plant_cli.runs.folder import Run
 from plant_cli.runs.recomputing import recompute
@@ -45,35 +44,20 @@ def _contrast(context: Any, options: ContrastOptions) -> Result:
 @pytest.fixture
 def garden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs a stranger's stages: `garden("grow", tag="b", size=3)`; `garden.request(…)` makes a request."""
-    module = ModuleType("garden")
-
-    @hookimpl
-    def plant_register_stages() -> list[StageSpec]:
-        return [
-            StageSpec(name="grow", summary="G.", options=GrowOptions, run=_grow, sections=("machine",), system="trains", seeded=True),
-            StageSpec(name="weigh", summary="W.", options=GrowOptions, run=_grow, sections=("machine",), system="scores"),
-            StageSpec(name="rate", summary="R.", run=_rate, judges=True, figures=("rate.json",), seeded=True),
-            StageSpec(name="contrast", summary="C.", options=ContrastOptions, run=_contrast, compares=True),
-            StageSpec(name="prune", summary="P.", run=_rate, writes=False, locks=True),
-        ]
-
-    module.plant_register_stages = plant_register_stages  # type: ignore[attr-defined]
-    registry = Registry()
-    registry.register(module, name="garden")
+    registry = make_registry(
+        StageSpec(name="grow", summary="G.", options=GrowOptions, run=_grow, sections=("machine",), system="trains", seeded=True),
+        StageSpec(name="weigh", summary="W.", options=GrowOptions, run=_grow, sections=("machine",), system="scores"),
+        StageSpec(name="rate", summary="R.", run=_rate, judges=True, figures=("rate.json",), seeded=True),
+        StageSpec(name="contrast", summary="C.", options=ContrastOptions, run=_contrast, compares=True),
+        StageSpec(name="prune", summary="P.", run=_rate, writes=False, locks=True),
+    )
     monkeypatch.setattr("plant_cli.runs.changes.installed", lambda: registry)
 
     def request(name: str = "", recipe: str | None = None, seeds: int = 1, **options: Any) -> Request:
-        path = None if recipe is None else tmp_path / "recipe.yaml"
-        if path is not None and recipe is not None:
-            path.write_text(recipe)
-        return Request(
-            registry=registry,
-            run_path=tmp_path / "run",
-            flags={name: options} if name else {},
-            recipe=None if path is None else str(path),
-            seeds=seeds,
-            reporter=SilentReporter(),
-        )
+        path = tmp_path / "recipe.yaml"
+        path.write_text(recipe or "")
+        flags = {name: options} if name else {}
+        return Request(registry=registry, run_path=tmp_path / "run", flags=flags, recipe=None if recipe is None else str(path), seeds=seeds)
 
     def run(name: str, tag: str | None = None, **options: Any) -> Result:
         return run_stage(request(name, **options), name, tag)
