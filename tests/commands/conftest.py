@@ -10,6 +10,7 @@ import plant_metrics
 import polars as pl
 import pytest
 from builders import run_at
+from clinic import LONGER
 from laboratory import CLINIC, LABELS, gold_labels, write_corpus
 
 from plant_cli.api import Options, Request, Result, SilentReporter, StageSpec, hookimpl
@@ -81,14 +82,17 @@ def played(tmp_path):
     return run
 
 
+OTHER = ("finetune.init=random", "model.decoder={name: caml, filters: 8}", "machine.seed=5")
 TRAINED = {
     "new": (),
     "counted": (("mig",),),
     "planted": (("mig",), ("pretrain-attn",), ("finetune",)),
     "random": (("mig",), ("finetune", "finetune.init=random")),
+    "pair": (("mig",), ("finetune", "finetune.init=random"), ("finetune", *OTHER, "tag=other")),
+    "longer": (("mig",), ("pretrain-attn", *LONGER)),
     "scorers": (("finetune", "finetune.network=false"),),
 }
-"""Stages of runs of the clinic, with their options."""
+"""Stages of runs of the clinic, with their options and tags."""
 
 
 @pytest.fixture(scope="session")
@@ -100,7 +104,8 @@ def trained_once(tmp_path_factory):
         if kind not in made:
             made[kind] = tmp_path_factory.mktemp(kind) / "run"
             for stage, *sets in TRAINED[kind]:
-                run_at(made[kind], stage, *CLINIC, *sets)
+                tag = next((text.removeprefix("tag=") for text in sets if text.startswith("tag=")), None)
+                run_at(made[kind], stage, *CLINIC, *(text for text in sets if not text.startswith("tag=")), tag=tag)
         return made[kind]
 
     return train

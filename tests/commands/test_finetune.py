@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,23 @@ from plant_cli.training import stage2 as finetuning
 from plant_cli.training.judging import Gain
 
 
+@pytest.fixture
+def longer(clinic: Any, trained_once: Any, tmp_path: Path) -> Callable[[str], Clinic]:
+    """Copies of a run with planted attention: `longer("whole")`."""
+
+    def copy(name: str) -> Clinic:
+        shutil.copytree(trained_once("longer"), tmp_path / name)
+        return Clinic(clinic, tmp_path / name)
+
+    return copy
+
+
 @pytest.mark.parametrize(
     ("stage", "begins", "after", "sets"),
     [
         ("finetune", "epoch 2", 2, ()),
         ("finetune", "epoch 1", 1, ()),
+        ("finetune", "prototypes", 2, ()),
         ("pretrain-attn", "epoch 2", 3, ()),
         ("finetune", "epoch 2", 2, ("finetune.sparse_updates=true",)),
         ("finetune", "epoch 2", 2, ("finetune.shortlist={name: words, size: 2, frequent: 1}",)),
@@ -36,13 +49,11 @@ from plant_cli.training.judging import Gain
     ],
 )
 def test_interrupted_and_resumed_equals_uninterrupted_bit_for_bit(
-    clinic: Any, tmp_path: Path, stage: str, begins: str, after: int, sets: tuple[str, ...]
+    longer: Any, stage: str, begins: str, after: int, sets: tuple[str, ...]
 ) -> None:
-    whole, broken = Clinic(clinic, tmp_path / "whole"), Clinic(clinic, tmp_path / "broken")
+    whole, broken = longer("whole"), longer("broken")
     for one in (whole, broken):
-        one.run("mig")
-        if stage == "finetune":
-            one.run("pretrain-attn")
+        shutil.rmtree(one.path / stage, ignore_errors=True)
     whole.run(stage, *sets)
     with pytest.raises(Interrupted) as caught:
         broken.run(stage, *sets, reporter=Interrupting(begins, after))
@@ -55,24 +66,14 @@ def test_interrupted_and_resumed_equals_uninterrupted_bit_for_bit(
     assert (whole.path / stage / "history.jsonl").read_text() == (broken.path / stage / "history.jsonl").read_text()
 
 
-def test_a_damaged_checkpoint_costs_only_the_steps_since_the_one_before(clinic: Any, tmp_path: Path) -> None:
-    whole, broken = (Clinic(clinic, tmp_path / name) for name in ("whole", "broken"))
+def test_a_damaged_checkpoint_costs_only_the_steps_since_the_one_before(longer: Any) -> None:
+    whole, broken = longer("whole"), longer("broken")
     whole.run("finetune", "finetune.init=random")
     with pytest.raises(Interrupted):
         broken.run("finetune", "finetune.init=random", reporter=Interrupting("epoch 2", 2))
     first, last = sorted((broken.path / "finetune" / "checkpoints").glob("step-*"))
     (last / "weights.safetensors").write_bytes((first / "weights.safetensors").read_bytes()[:100])
     broken.run("finetune", "finetune.init=random", resume=True)
-    expected, found = weights(whole, "finetune"), weights(broken, "finetune")
-    assert all(torch.equal(expected[name], found[name]) for name in expected)
-
-
-def test_a_run_interrupted_while_prototypes_are_made_starts_again_and_ends_the_same(clinic: Any, tmp_path: Path) -> None:
-    whole, broken = Clinic(clinic, tmp_path / "whole").planted(), Clinic(clinic, tmp_path / "broken").planted()
-    whole.run("finetune")
-    with pytest.raises(Interrupted):
-        broken.run("finetune", reporter=Interrupting("prototypes", 2))
-    broken.run("finetune", resume=True)
     expected, found = weights(whole, "finetune"), weights(broken, "finetune")
     assert all(torch.equal(expected[name], found[name]) for name in expected)
 
@@ -99,8 +100,8 @@ def test_the_test_split_changes_nothing_that_is_trained(clinic: Any, act: Any, t
     assert pl.read_parquet(one.path / "mig" / "mig.parquet").equals(pl.read_parquet(other.path / "mig" / "mig.parquet"))
 
 
-def test_a_loss_that_is_no_number_stops_training_and_keeps_the_checkpoint(trained: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
-    trained.planted()
+def test_a_loss_that_is_no_number_stops_training_and_keeps_the_checkpoint(longer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained = longer("run")
     right = finetuning.FineTuning.__call__
 
     def wrong(self: Any, rows: Any, *, epoch: int, seed: int) -> Any:
@@ -117,8 +118,8 @@ def test_a_loss_that_is_no_number_stops_training_and_keeps_the_checkpoint(traine
     assert trained.record("finetune")["status"] == "done"
 
 
-def test_memory_that_runs_out_is_told_with_the_knobs(trained: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
-    trained.planted()
+def test_memory_that_runs_out_is_told_with_the_knobs(longer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained = longer("run")
 
     def refuse(self: Any, *given: Any) -> Any:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
@@ -131,9 +132,9 @@ def test_memory_that_runs_out_is_told_with_the_knobs(trained: Clinic, monkeypatc
 
 
 @pytest.mark.parametrize("init", ["planted", "random"])
-def test_broken_relevance_is_refused_before_anything_is_trained(trained: Clinic, init: str) -> None:
+def test_broken_relevance_is_refused_before_anything_is_trained(longer: Any, init: str) -> None:
     """Also where it only measures attention, as from a random start."""
-    trained.planted()
+    trained = longer("run")
     (trained.path / "mig" / "words.parquet").write_bytes(b"broken")
     with pytest.raises(ArtefactError, match=r"words\.parquet|relevance") as caught:
         trained.run("finetune", f"finetune.init={init}")

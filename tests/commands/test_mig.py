@@ -14,18 +14,15 @@ from pydantic import ValidationError
 from scipy.sparse import csr_array
 
 from plant_cli.api import (
-    ArtefactError,
     Choice,
     ComponentError,
     Counts,
-    DataError,
     Interrupted,
     MachineSection,
     NoOptions,
     SignalSpec,
     Split,
     SplitName,
-    UsageError,
 )
 from plant_cli.commands.command_options import MigOptions
 from plant_cli.commands.mig import run
@@ -172,12 +169,6 @@ def test_a_label_of_every_document_is_named_for_no_word_tells_of_it(tmp_path: Pa
     assert kept_words(context_of(tmp_path / "mig", corpus))["trauma"]
 
 
-def test_too_rare_words_are_an_error_that_says_so(context: Any) -> None:
-    with pytest.raises(DataError, match="at least 9 training documents") as caught:
-        run(context, MigOptions(min_df=9))
-    assert "--min-df" in caught.value.todo
-
-
 def test_stops_when_asked(tmp_path: Path) -> None:
     with pytest.raises(Interrupted):
         run(context_of(tmp_path, MemoryCorpus({"train": TEXTS}), stopping=True), MigOptions())
@@ -200,30 +191,11 @@ def test_shards_merge_to_the_same_relevance(signal: str, of: int, tmp_path: Path
         assert merged.equals(whole)
 
 
-def test_merging_nothing_or_half_says_what_is_missing(tmp_path: Path) -> None:
-    corpus = MemoryCorpus({"train": TEXTS})
-    merging = MigOptions(merge=(str(tmp_path / "shards" / "*"),))
-    with pytest.raises(UsageError, match="no counts to merge") as caught:
-        run(context_of(tmp_path / "merged", corpus), merging)
-    assert "shards/*" in caught.value.where
-    run(context_of(tmp_path / "shards" / "a", corpus), MigOptions(shard="2/3"))
-    with pytest.raises(UsageError, match="shard 1/3, 3/3 is missing"):
-        run(context_of(tmp_path / "merged", corpus), merging)
-    with pytest.raises(ArtefactError, match="another corpus"):
-        run(context_of(tmp_path / "merged", replace(corpus, data_hash="e")), merging)
-
-
 def test_the_largest_value_of_all_labels_scales_them_all(context: Any) -> None:
     """Also where labels are worked on one by one."""
     run(context, MigOptions(norm="global-max", memory="1KB", jobs=1))
     rows = pl.read_parquet(context.folder / "mig.parquet")
     assert rows["relevance"].to_list() == pytest.approx((rows["value"] / rows["value"].max()).to_list())
-
-
-def test_whatever_device_there_is_the_words_are_the_same(context: Any) -> None:
-    context.machine = MachineSection(device="auto", threads=1)
-    run(context, MigOptions())
-    assert kept_words(context)["flu"] == ["fever", "cough", "and"]
 
 
 @pytest.mark.parametrize("wrong", [{"shard": "3/2"}, {"shard": "half"}, {"shard": "1/2", "merge": ("x",)}])

@@ -129,9 +129,8 @@ def test_what_is_cut_is_told_by_every_stage_that_reads(clinic: Any) -> None:
 
 
 @pytest.fixture
-def pair(trained: Any) -> Any:
-    trained("finetune", "finetune.init=random", "model.decoder={name: caml, filters: 8}", "machine.seed=5", tag="other")
-    return trained
+def pair(prepared: Any) -> Any:
+    return prepared("pair")
 
 
 def average(clinic: Any, *sets: str, systems: tuple[str, ...] = ("finetune", "finetune-other"), tag: str | None = "both") -> Any:

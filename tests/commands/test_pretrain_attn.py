@@ -74,8 +74,8 @@ def test_it_refuses_relevance_in_which_nothing_is_relevant(clinic: Any, tmp_path
     assert "--min-df" in caught.value.todo
 
 
-def test_corrections_of_relevance_change_what_is_planted(clinic: Any) -> None:
-    clinic("mig")
+def test_corrections_of_relevance_change_what_is_planted(prepared: Any) -> None:
+    clinic = prepared("counted")
     clinic("pretrain-attn", tag="before")
     label = pl.read_parquet(clinic.path / "mig" / "labels.parquet")["label"][0]
     word = clinic("mig show", "mig show.label=" + label).tables[0].rows[0][0]
