@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -40,7 +40,6 @@ from plant_cli.api import (
     Column,
     DataError,
     Interrupted,
-    Reporter,
     Result,
     SplitName,
     StageContext,
@@ -114,18 +113,6 @@ class LanguageModelPosition:
     history: list[dict[str, Any]] = field(default_factory=list)  # a row for each epoch
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainingPlace:
-    """The surroundings of a training: where it computes, reports and saves."""
-
-    device: torch.device
-    checkpoints: Path  # folder
-    reporter: Reporter
-    stopping: Callable[[], bool]  # true once the user asked to stop
-    resume: bool  # whether to go on from the last checkpoint
-    seed: int  # of the order of documents and of dropout
-
-
 def slanted(step: int, steps: int) -> float:
     """Share of the peak rate: a short linear rise, then a long linear fall to 1/32 (slanted triangular rates)."""
     top = max(1, int(steps * RISE))
@@ -147,11 +134,12 @@ class Pretraining:
         train: Sequence[IntArray],
         validation: Sequence[IntArray],
         options: PretrainLmOptions,
+        context: StageContext,
         *,
         imported: bool,
-        place: TrainingPlace,
     ) -> None:
-        self.model, self.direction, self.options, self.place = model, direction, options, place
+        self.model, self.direction, self.options, self.context = model, direction, options, context
+        self.device, self.checkpoints = model.output_bias.device, context.folder / CHECKPOINTS
         self.streams = Streams(documents=train, direction=direction, batch=options.batch, window=options.window)
         self.validation = validation
         self.frozen = options.frozen_epochs if options.frozen_epochs is not None else int(imported)
@@ -173,7 +161,7 @@ class Pretraining:
             Interrupted: the user stopped the command; a checkpoint is saved.
             TrainingError: the loss is not a number.
         """
-        if not (self.place.resume and self._resume()) and not self.position.history:
+        if not (self.context.resume and self._resume()) and not self.position.history:
             self._judge(loss=None)
         position, options = self.position, self.options
         while position.epoch < options.epochs and position.epoch - 1 - position.best_epoch < options.patience:
@@ -183,21 +171,19 @@ class Pretraining:
 
     def _resume(self) -> bool:
         """Go on from the last checkpoint that can be read; false if there is none."""
-        for path in sorted(self.place.checkpoints.glob(f"{self.direction}-*.pt"), reverse=True):
+        for path in sorted(self.checkpoints.glob(f"{self.direction}-*.pt"), reverse=True):
             try:
                 saved = torch.load(path, map_location="cpu", weights_only=True)
                 self.position, states = LanguageModelPosition(**saved["position"]), saved["states"]
                 self.model.load_state_dict(saved["weights"])
                 self.optimizer.load_state_dict(saved["learned"])
                 self.best = saved["best"]
-                self.states = (
-                    None if states is None else [(hidden.to(self.place.device), cell.to(self.place.device)) for hidden, cell in states]
-                )
+                self.states = None if states is None else [(hidden.to(self.device), cell.to(self.device)) for hidden, cell in states]
             except Exception as error:  # a damaged file may raise anything
                 what = f"{type(error).__name__}: {first_line(error)}"
-                self.place.reporter.warn(f"the checkpoint {path} is damaged and is passed over ({what})")
+                self.context.reporter.warn(f"the checkpoint {path} is damaged and is passed over ({what})")
                 continue
-            self.place.reporter.note(f"{self.direction}: resumed in epoch {self.position.epoch + 1} after {self.position.step} steps")
+            self.context.reporter.note(f"{self.direction}: resumed in epoch {self.position.epoch + 1} after {self.position.step} steps")
             return True
         return False
 
@@ -205,11 +191,11 @@ class Pretraining:
         position, steps = self.position, self.streams.steps
         self.model.train()
         description = f"{self.direction} epoch {position.epoch + 1}/{self.options.epochs}"
-        with self.place.reporter.progress(description, steps - position.window, "windows") as task:
-            for window in islice(self.streams.windows(self.place.seed, position.epoch), position.window, None):
+        with self.context.reporter.progress(description, steps - position.window, "windows") as task:
+            for window in islice(self.streams.windows(self.context.machine.seed, position.epoch), position.window, None):
                 self._step(window)
                 task.advance(1, perplexity=math.exp(min(50.0, position.loss_sum / position.window)))
-                if self.place.stopping():
+                if self.context.stopping:
                     self._stop()
                 if time.monotonic() - self.saved > 60 * self.options.checkpoint_minutes:
                     self._save()
@@ -218,12 +204,14 @@ class Pretraining:
         position.window, position.loss_sum, self.states = 0, 0.0, None
         self._judge(loss=loss)
         self._save()
-        if self.place.stopping() and position.epoch < self.options.epochs:
+        if self.context.stopping and position.epoch < self.options.epochs:
             self._stop()
 
     def _step(self, window: Window) -> None:
         position, options = self.position, self.options
-        torch.manual_seed(self.place.seed * 1_000_003 + position.step)  # dropout follows from the position: a resumed run draws the same
+        torch.manual_seed(
+            self.context.machine.seed * 1_000_003 + position.step
+        )  # dropout follows from the position: a resumed run draws the same
         active = position.epoch >= self.frozen
         total = self.streams.steps * options.epochs
         for number, (group, rate) in enumerate(zip(self.optimizer.param_groups, self.rates, strict=True)):
@@ -234,7 +222,7 @@ class Pretraining:
             where = f"epoch {position.epoch + 1}, window {position.window + 1}"
             raise TrainingError(
                 f"the loss of the {self.direction} language model is not a number in {where}",
-                where=str(self.place.checkpoints),
+                where=str(self.checkpoints),
                 expected="a finite loss",
                 todo=f"{LOWER_RATE}--resume goes on from the last checkpoint",
             )
@@ -248,7 +236,7 @@ class Pretraining:
 
     def _loss(self, window: Window) -> tuple[Tensor, Tensor]:
         """Mean cross-entropy of a window, and the same with both penalties on the last layer's output."""
-        inputs, targets = (torch.from_numpy(ids).to(self.place.device) for ids in (window.inputs, window.targets))
+        inputs, targets = (torch.from_numpy(ids).to(self.device) for ids in (window.inputs, window.targets))
         logits, outputs = self.model(inputs, self.states)
         self.states = detach(outputs.states)
         entropy = functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
@@ -264,7 +252,7 @@ class Pretraining:
         trained = None if loss is None else math.exp(min(50.0, loss))
         position.history.append({"direction": self.direction, "epoch": position.epoch, "train": trained, "validation": value})
         shown = f"{self.direction}, epoch {position.epoch}: validation perplexity {value:.2f}"
-        self.place.reporter.note(shown + ("" if trained is None else f" (in training {trained:.2f})"))
+        self.context.reporter.note(shown + ("" if trained is None else f" (in training {trained:.2f})"))
         if position.best is None or value < position.best:
             position.best, position.best_epoch = value, position.epoch - 1
             self.best = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
@@ -278,7 +266,7 @@ class Pretraining:
             "states": None if self.states is None else [list(state) for state in self.states],
             "best": self.best,
         }
-        folder = self.place.checkpoints
+        folder = self.checkpoints
         with (
             replacing(folder / f"{self.direction}-{self.position.step:08d}-{self.position.epoch:04d}.pt") as partial,
             partial.open("wb") as file,
@@ -292,7 +280,7 @@ class Pretraining:
         self._save()
         raise Interrupted(
             f"stopped in epoch {self.position.epoch + 1} of the {self.direction} language model",
-            where=str(self.place.checkpoints),
+            where=str(self.checkpoints),
             expected="",
             todo="run the same command again with --resume to go on exactly where it stopped",
         )
@@ -333,14 +321,6 @@ def pretrain(context: StageContext, options: PretrainLmOptions) -> Result:
         torch.set_num_threads(context.machine.threads)
     if device.type == "cuda" and context.machine.precision != "fp32":
         torch.set_float32_matmul_precision("high")  # TF32
-    place = TrainingPlace(
-        device=device,
-        checkpoints=context.folder / CHECKPOINTS,
-        reporter=context.reporter,
-        stopping=lambda: context.stopping,
-        resume=context.resume,
-        seed=context.machine.seed,
-    )
     sizes = Sizes(embedding=options.embedding, hidden=options.hidden, layers=options.layers)
     vocabulary.save(context.folder)
     history: list[dict[str, Any]] = []
@@ -356,18 +336,19 @@ def pretrain(context: StageContext, options: PretrainLmOptions) -> Result:
                 context.reporter.warn(f"{found}, all others start from the mean: {hint}")
             else:
                 context.reporter.note(found)
-        training = Pretraining(model.to(device), direction, train, validation, options, imported=direction in published, place=place)
+        training = Pretraining(model.to(device), direction, train, validation, options, context, imported=direction in published)
         position = training.run()
         write_weights(context.folder, direction, model.encoder, vocabulary)
         history += position.history
         reached[direction] = float(position.best or 0.0)
         write_json_lines(context.folder / HISTORY, history)
     write_description(context.folder, sizes, reached)
-    shutil.rmtree(place.checkpoints, ignore_errors=True)
+    shutil.rmtree(context.folder / CHECKPOINTS, ignore_errors=True)
+    words = len(vocabulary)
+    counted = {"unigram": unigram_perplexity(train, validation, words)}
+    counted |= {f"bigram {name}": bigram_perplexity(train, validation, words, name) for name in directions}
     unknown = sum(int((document == UNKNOWN).sum()) for document in validation) / max(1, sum(map(len, validation)))
-    unigram = unigram_perplexity(train, validation, len(vocabulary))
-    bigrams = {name: bigram_perplexity(train, validation, len(vocabulary), name) for name in directions}
-    return _report(history, reached, unigram, bigrams, words=len(vocabulary), unknown=unknown)
+    return _report(history, reached, counted, words, unknown)
 
 
 def _require_words(options: PretrainLmOptions, published: dict[str, str], directions: Sequence[str]) -> None:
@@ -406,16 +387,9 @@ def _read(context: StageContext, options: PretrainLmOptions) -> tuple[Vocabulary
     return vocabulary, tokens["train"], tokens["validation"]
 
 
-def _report(
-    history: Sequence[dict[str, Any]],
-    reached: dict[str, float],
-    unigram: float,
-    bigrams: dict[Direction, float],
-    *,
-    words: int,
-    unknown: float,
-) -> Result:
-    rows = [["unigram", None, None, unigram], *([f"bigram, {name}", None, None, value] for name, value in bigrams.items())]
+def _report(history: Sequence[dict[str, Any]], reached: dict[str, float], counted: dict[str, float], words: int, unknown: float) -> Result:
+    """Figures of each epoch, and those of counting."""
+    rows: list[list[Any]] = [[name.replace(" ", ", "), None, None, value] for name, value in counted.items()]
     rows += [[f"awd-lstm, {row['direction']}", row["epoch"], row["train"], row["validation"]] for row in history]
     columns = [Column(name="model"), Column(name="epoch", kind="count"), Column(name="training perplexity", kind="exact")]
     columns.append(Column(name="validation perplexity", kind="exact"))
@@ -424,16 +398,10 @@ def _report(
         f"kept: {kept}; perplexity over all tokens of validation and the end of each document, all models over the same {words:,} words",
         f"{unknown:.1%} of validation tokens have no embedding of their own and count as one word",
     ]
-    if min(reached.values()) >= min(unigram, *bigrams.values()):
+    if min(reached.values()) >= min(counted.values()):
         notes.append("the language model is no better than counting: train longer, or with more text")
     return Result(
         tables=[Table(title="Language models (validation)", columns=columns, rows=rows, notes=notes)],
         next_step="plant pretrain-attn --backbone awd-lstm",
-        summary={
-            **{f"perplexity {name}": value for name, value in reached.items()},
-            "perplexity unigram": unigram,
-            **{f"perplexity bigram {name}": value for name, value in bigrams.items()},
-            "words": words,
-            "unknown": unknown,
-        },
+        summary={**{f"perplexity {name}": value for name, value in {**reached, **counted}.items()}, "words": words, "unknown": unknown},
     )

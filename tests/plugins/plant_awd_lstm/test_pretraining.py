@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,14 +20,13 @@ from plant_awd_lstm.pretraining import (
     KEPT,
     LanguageModelPosition,
     Pretraining,
-    TrainingPlace,
     bigram_perplexity,
     perplexity,
     slanted,
     unigram_perplexity,
 )
 
-from plant_cli.api import Interrupted, SilentReporter, TrainingError
+from plant_cli.api import Interrupted, MachineSection, SilentReporter, TrainingError
 
 WORDS = 12
 DRAW = np.random.default_rng(0)
@@ -35,16 +35,20 @@ OTHER = [DRAW.integers(3, WORDS, size=n).astype(np.int32) for n in (9, 17, 0)]
 SIZES = Sizes(embedding=5, hidden=7, layers=2)
 
 
+class Context(SimpleNamespace):
+    """What a training needs of the context of a stage."""
+
+    stopping = property(lambda self: self.stop())
+
+
 def make(
     folder: Path, *, stopping: Callable[[], bool] = lambda: False, resume: bool = False, imported: bool = False, **options: Any
 ) -> Pretraining:
     torch.manual_seed(0)
     chosen = PretrainLmOptions(**{"epochs": 3, "batch": 3, "window": 8, "rate": 0.05, **options})
-    place = TrainingPlace(
-        device=torch.device("cpu"), checkpoints=folder, reporter=SilentReporter(), stopping=stopping, resume=resume, seed=5
-    )
+    context: Any = Context(folder=folder, reporter=SilentReporter(), stop=stopping, resume=resume, machine=MachineSection(seed=5))
     model = LanguageModel(Encoder(WORDS, SIZES, chosen))
-    return Pretraining(model, "forward", TRAIN, OTHER, chosen, imported=imported, place=place)
+    return Pretraining(model, "forward", TRAIN, OTHER, chosen, context, imported=imported)
 
 
 def after(calls: int) -> Callable[[], bool]:
@@ -60,13 +64,13 @@ def test_resumed_training_equals_training_that_was_never_stopped(calls: int, dam
     reached = whole.run()
     with pytest.raises(Interrupted):
         make(tmp_path / "parts", stopping=after(calls)).run()
-    checkpoints = sorted((tmp_path / "parts").iterdir())
+    checkpoints = sorted((tmp_path / "parts" / "checkpoints").iterdir())
     assert len(checkpoints) <= KEPT
     resumed = make(tmp_path / "parts", resume=True)
     if damaged:
         checkpoints[-1].write_bytes(checkpoints[-1].read_bytes()[:200])
     assert resumed.run() == reached
-    assert [str(checkpoints[-1]) in warning for warning in resumed.place.reporter.warnings] == [True] * damaged
+    assert [str(checkpoints[-1]) in warning for warning in resumed.context.reporter.warnings] == [True] * damaged
     for (name, one), (_, other) in zip(whole.model.state_dict().items(), resumed.model.state_dict().items(), strict=True):
         assert torch.equal(one, other), name
 
