@@ -20,7 +20,7 @@ from plant_cli.network.profile import CausalOptions
 from plant_cli.registry import installed
 from plant_cli.runs.recipes import load_recipe
 from plant_cli.runs.runner import print_config
-from plant_cli.training.options import FinetuneOptions
+from plant_cli.training.training_options import FinetuneOptions
 
 CLINIC = ("machine.precision=fp32", "machine.device=cpu", "data.dataset={name: synthetic-clinic, documents: 60, labels: 12, seed: 3}")
 TINY = (

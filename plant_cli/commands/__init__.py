@@ -7,7 +7,7 @@ from functools import partial
 
 from plant_cli.api import NoOptions, StageSpec, hookimpl
 from plant_cli.commands import command_options as options
-from plant_cli.training.options import FinetuneOptions, PretrainOptions
+from plant_cli.training.training_options import FinetuneOptions, PretrainOptions
 
 corpus_action = partial(StageSpec, group="Corpus", writes=False, needs_run=False)
 tool = partial(StageSpec, writes=False, needs_run=False)

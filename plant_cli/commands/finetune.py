@@ -16,9 +16,9 @@ from plant_cli.scoring.predictions import WHOLE
 from plant_cli.scoring.scorer_fitting import FusionFit
 from plant_cli.training.judging import FIGURES, Gain
 from plant_cli.training.materials import Inputs
-from plant_cli.training.options import FinetuneOptions
 from plant_cli.training.scorers_alone import AloneResult, StageInputs, finetune_scorers
 from plant_cli.training.stage2 import FineTuned, finetune
+from plant_cli.training.training_options import FinetuneOptions
 
 
 def run(context: StageContext, options: FinetuneOptions) -> Result:

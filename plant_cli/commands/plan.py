@@ -35,9 +35,9 @@ from plant_cli.network.hardware import choose_hardware
 from plant_cli.relevance.engine import Selection, bind_signal
 from plant_cli.runs.recipes import load_recipe, parse_command, read_run_recipe
 from plant_cli.runs.steps import Step, resolve_step, resolve_steps
-from plant_cli.training.options import ROLES, FinetuneOptions, PretrainOptions
 from plant_cli.training.planning import SAMPLED, Estimate, Job, Planner, free_memory, report
 from plant_cli.training.stage2 import choose_shortlist
+from plant_cli.training.training_options import ROLES, FinetuneOptions, PretrainOptions
 
 STAGES = ("mig", "pretrain-attn", "finetune", "predict")
 

@@ -8,8 +8,8 @@ from plant_cli.network.design import find_design
 from plant_cli.network.reading_checks import load_statistics, warn_of_languages
 from plant_cli.runs.session import open_session
 from plant_cli.training.materials import Inputs
-from plant_cli.training.options import PretrainOptions
 from plant_cli.training.stage1 import Planted, plant_attention
+from plant_cli.training.training_options import PretrainOptions
 
 
 def run(context: StageContext, options: PretrainOptions) -> Result:

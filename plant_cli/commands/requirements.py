@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plant_cli.api import ArtefactError, StageContext
 from plant_cli.commands.command_options import EvalOptions, PredictOptions, SuggestOptions
-from plant_cli.training.options import FinetuneOptions, PretrainOptions
+from plant_cli.training.training_options import FinetuneOptions, PretrainOptions
 
 
 def require_relevance(context: StageContext, options: PretrainOptions) -> None:

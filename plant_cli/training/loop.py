@@ -22,8 +22,8 @@ from plant_cli.training import checkpointing
 from plant_cli.training.checkpointing import TrainingState, draw_curve, open_tracker
 from plant_cli.training.materials import make_steps, micro_sizes, padding_share
 from plant_cli.training.optimiser import Group, Rates, cosine, factors, make_groups, make_optimizer, set_rates, sparse_tables, unfreeze
-from plant_cli.training.options import EVERYTHING, Schedule, TrainingOptions
 from plant_cli.training.strategies import Strategy, Trainable, choose_strategy, refuse_unsupported, sharing_mode
+from plant_cli.training.training_options import EVERYTHING, Schedule, TrainingOptions
 
 Rows = npt.NDArray[np.int64]
 HISTORY = "history.jsonl"

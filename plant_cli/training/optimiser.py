@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from plant_cli.api import ComponentError, SparseDecoder, UsageError
 from plant_cli.network.assembly import Network
-from plant_cli.training.options import LayerRates, Schedule, layer_share
 from plant_cli.training.strategies import sharing_mode, touched_rows
+from plant_cli.training.training_options import LayerRates, Schedule, layer_share
 
 BLOCK = 1 << 21
 """Numbers of a table that are updated at a time: what an update needs beside the table stays in cache."""

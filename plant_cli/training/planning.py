@@ -51,8 +51,8 @@ from plant_cli.runs.machine import available_memory, peak_memory_gb, resident_me
 from plant_cli.scoring.scorer_fitting import fit_scorers
 from plant_cli.training.materials import make_steps, micro_sizes, padding_share
 from plant_cli.training.optimiser import Rates, factors, make_groups, unfreeze
-from plant_cli.training.options import EVERYTHING, Schedule
 from plant_cli.training.throughput import count_operations, peak_allocated, time_fastest
+from plant_cli.training.training_options import EVERYTHING, Schedule
 
 SAMPLED = 1000  # documents that are tokenised, counted, or that scorers are fitted on
 TRIED_ON_PROCESSORS = 1_000_000_000  # parameters of the largest network whose step is measured on a processor

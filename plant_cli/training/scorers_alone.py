@@ -19,7 +19,7 @@ from plant_cli.scoring.scorer_files import write_scorers
 from plant_cli.scoring.scorer_fitting import FusionFit, fit_scorers
 from plant_cli.scoring.top_labels import TopLabels
 from plant_cli.training.judging import KEPT, Judge, find_families
-from plant_cli.training.options import FinetuneOptions
+from plant_cli.training.training_options import FinetuneOptions
 
 ALONE = (1.0,)  # weight of the scorers where validation says nothing
 

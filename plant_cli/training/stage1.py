@@ -11,10 +11,10 @@ from plant_cli.network.reading_checks import WordStatistics
 from plant_cli.training.loop import Plan, TrainingLoop, TrainingResult
 from plant_cli.training.materials import Inputs, Setup, build_loss, micro_sizes, set_up
 from plant_cli.training.optimiser import Rates, decide_sparse
-from plant_cli.training.options import PretrainOptions
 from plant_cli.training.planting import AttentionMeasure, Planter, Planting
 from plant_cli.training.regression import QueryRegression
 from plant_cli.training.throughput import Throughput, measure_throughput
+from plant_cli.training.training_options import PretrainOptions
 
 
 @dataclass(frozen=True, kw_only=True)

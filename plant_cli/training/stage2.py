@@ -36,11 +36,11 @@ from plant_cli.training.judging import Gain
 from plant_cli.training.loop import Plan, TrainingLoop, TrainingResult
 from plant_cli.training.materials import Inputs, Setup, build_loss, micro_sizes, set_up
 from plant_cli.training.optimiser import Rates, decide_sparse
-from plant_cli.training.options import LEAST_GAIN, PATIENCE, RATE_BOOST, RATE_HEAD, ROLES, FinetuneOptions
 from plant_cli.training.planting import AttentionMeasure, Planter, planted_loss
 from plant_cli.training.prototypes import SHARPNESSES, Prototypes
 from plant_cli.training.scorers_alone import combine, fit_chosen, judge_parts, make_judge, rank_scored, save_combination
 from plant_cli.training.throughput import Throughput, measure_throughput
+from plant_cli.training.training_options import LEAST_GAIN, PATIENCE, RATE_BOOST, RATE_HEAD, ROLES, FinetuneOptions
 from plant_cli.training.validation import Validation, starts_sparse
 
 Rows = npt.NDArray[np.int64]

@@ -30,8 +30,8 @@ from plant_cli.training import checkpointing, loop
 from plant_cli.training.checkpointing import TrainingState, draw_curve, load_checkpoint, open_tracker, save_checkpoint, whole_checkpoints
 from plant_cli.training.loop import Plan, TrainingLoop, TrainingResult
 from plant_cli.training.optimiser import Rates
-from plant_cli.training.options import TrainingOptions
 from plant_cli.training.strategies import full_state
+from plant_cli.training.training_options import TrainingOptions
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 LENGTHS = np.array([3, 1, 2, 5, 4, 2], dtype=np.int64)

@@ -28,8 +28,8 @@ from plant_cli.training.optimiser import (
     sparse_tables,
     unfreeze,
 )
-from plant_cli.training.options import EVERYTHING, Schedule, layer_share
 from plant_cli.training.strategies import add_gradients, clip_gradients, full_state, scale_gradients, touched_rows
+from plant_cli.training.training_options import EVERYTHING, Schedule, layer_share
 
 ROWS, STEPS, WIDTH = 6, 12, 3
 

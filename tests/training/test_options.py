@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plant_cli.training.options import LEAST_GAIN, PATIENCE, RATE_HEAD, FinetuneOptions, PretrainOptions
+from plant_cli.training.training_options import LEAST_GAIN, PATIENCE, RATE_HEAD, FinetuneOptions, PretrainOptions
 
 
 def test_help_and_default_come_from_one_place() -> None:

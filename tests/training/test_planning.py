@@ -30,8 +30,8 @@ from plant_cli.data.labels import LabelTable
 from plant_cli.data.word_analysis import PLAIN
 from plant_cli.network.hardware import Hardware
 from plant_cli.registry import installed
-from plant_cli.training.options import ROLES, Schedule
 from plant_cli.training.planning import Cost, Estimate, Job, Part, Planner, StepTrial, outline, report, size_of
+from plant_cli.training.training_options import ROLES, Schedule
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 ALL = ROLES | {"backbone"}

@@ -69,8 +69,8 @@ def learn(folder: Path, out: Path, epochs: Sequence[int], **options: Any) -> dic
     from plant_cli.training import optimiser as unfreezing
     from plant_cli.training.checkpointing import open_tracker
     from plant_cli.training.loop import describe_trainable
-    from plant_cli.training.options import Schedule
     from plant_cli.training.strategies import choose_strategy, sharing_mode
+    from plant_cli.training.training_options import Schedule
 
     network = build(folder, **options)
     hardware = choose_hardware(MachineSection(device="cpu", precision="fp32"))
