@@ -61,9 +61,7 @@ class Cuts:
     """Where a group's labels can be cut: behind each run of equal scores [c], by group, then by falling score."""
 
     groups: Integers
-    values: (
-        Floats  # the threshold: half-way to the group's next lower score, so that rounding cannot move a score across; or the last score
-    )
+    values: Floats  # the threshold: half-way to the group's next lower score, so that rounding changes nothing; or the last score
     assigned: Floats  # pairs of document and label in the group with at least that score
     right: Floats  # of these gold
     macro: Floats  # the sum of the labels' F1 when these are assigned
@@ -162,7 +160,9 @@ def _count_positives(gold: csr_array) -> Integers:
     return np.bincount(gold.nonzero()[1], minlength=gold.shape[1])
 
 
-def rate_cuts(measure: Measure, right: Floats, assigned: Floats, positives: Floats | float, least: float) -> tuple[Floats, Booleans]:
+def rate_cuts(
+    measure: Measure, right: Floats, assigned: Floats, positives: Floats | Integers | float, least: float
+) -> tuple[Floats, Booleans]:
     """How good each cut is for a target, and whether it reaches the share wanted, from right, assigned and gold labels [c].
 
     precision: the most labels of which enough are right even if the next one assigned were wrong, since few documents prove little.

@@ -130,10 +130,10 @@ def draw_series(
     title: str,
     caption: str,
     series: Mapping[str, Sequence[Point]],
+    settings: Mapping[str, Any],
     *,
     line: bool = True,
     diagonal: bool = False,
-    **settings: Any,
 ) -> list[Drawing]:
     """A figure of values over numbers, joined by a line for each system; none where there is no series.
 

@@ -26,7 +26,7 @@ PRESENT = "macro-F1-present"
 LISTED = 10  # best and worst labels
 ENOUGH = 5  # documents that a label must have to be called best or worst, if enough labels do
 COUNTED = "training documents of the label"
-SQUARE = {"xlim": (-2, 102), "ylim": (-2, 102)}  # points
+SQUARE: dict[str, Any] = {"xlim": (-2, 102), "ylim": (-2, 102)}  # points
 
 
 def write_headline(systems: Sequence[Evaluated], headline: Table, tests: Tests) -> PageSection:
@@ -302,8 +302,8 @@ def draw_reliability(systems: Sequence[Evaluated]) -> list[Drawing]:
         "probability. On the dotted diagonal probabilities can be believed. ECE: the mean distance from it over pairs, in points. "
         f"{'; '.join(errors)}. {systems[0].conditions}."
     )
-    labels = {"xlabel": "mean probability, points", "ylabel": "right, points"}
-    return draw_series("reliability", "Reliability of probabilities", caption, series, diagonal=True, **labels, **SQUARE)
+    labels: dict[str, Any] = {"xlabel": "mean probability, points", "ylabel": "right, points"}
+    return draw_series("reliability", "Reliability of probabilities", caption, series, labels | SQUARE, diagonal=True)
 
 
 def draw_precision(systems: Sequence[Evaluated]) -> list[Drawing]:
@@ -313,8 +313,8 @@ def draw_precision(systems: Sequence[Evaluated]) -> list[Drawing]:
         f"of 0.9 (left), 0.8, and so on down to 0 (right, all labels that are predicted). {systems[0].conditions}."
     )
     curves = {system.name: trace_precision(system) for system in systems}
-    labels = {"xlabel": "recall, points", "ylabel": "precision, points"}
-    return draw_series("precision-recall", "Precision against recall", caption, curves, **labels, **SQUARE)
+    labels: dict[str, Any] = {"xlabel": "recall, points", "ylabel": "precision, points"}
+    return draw_series("precision-recall", "Precision against recall", caption, curves, labels | SQUARE)
 
 
 def trace_precision(system: Evaluated) -> list[Point]:

@@ -70,7 +70,7 @@ def read_curve(epochs: Epochs, name: str) -> list[Point]:
 def _draw_figure(histories: Mapping[str, Epochs], name: str, title: str, caption: str) -> list[Drawing]:
     curves = {system: curve for system, epochs in histories.items() if (curve := read_curve(epochs, name))}
     unit = name if name == "loss" else f"{name}, points"
-    return draw_series(f"training-{name.lower()}", title, caption, curves, xlabel="epoch", ylabel=unit)
+    return draw_series(f"training-{name.lower()}", title, caption, curves, {"xlabel": "epoch", "ylabel": unit})
 
 
 def _draw_attention(histories: Mapping[str, Epochs], name: str, title: str, caption: str) -> list[Drawing]:
@@ -83,7 +83,7 @@ def _draw_attention(histories: Mapping[str, Epochs], name: str, title: str, capt
             random = [] if unit else read_curve(epochs, f"random {quality}")
             unit = unit or f"{quality}, points"
             curves |= {system: read_curve(epochs, quality), **({f"{system}, random order": random} if random else {})}
-    return draw_series(name, title, caption, curves, xlabel="epoch", ylabel=unit)
+    return draw_series(name, title, caption, curves, {"xlabel": "epoch", "ylabel": unit})
 
 
 def draw_planting(systems: Sequence[Evaluated]) -> list[Drawing]:
@@ -98,7 +98,7 @@ def draw_planting(systems: Sequence[Evaluated]) -> list[Drawing]:
     )
     series = {system.name: [(100 * value, bound)] for system, (_, value), bound in planted}
     labels = {"xlabel": f"{planted[0][1][0]} of stage 1, points", "ylabel": f"{RESULT}, points"}
-    return draw_series("planting-against-result", f"Stage 1 against the final {RESULT}", caption, series, line=False, **labels)
+    return draw_series("planting-against-result", f"Stage 1 against the final {RESULT}", caption, series, labels, line=False)
 
 
 def _find_planted(system: Evaluated) -> tuple[str, float] | None:
@@ -123,8 +123,8 @@ def draw_sizes(systems: Sequence[Evaluated]) -> list[Drawing]:
         return []
     series = {kind: sorted(points, key=lambda point: point[0]) for kind, points in kinds.items()}
     caption = f"Systems of one kind are joined; each has its {RESULT} with its interval. {systems[0].conditions}."
-    labels = {"xlabel": "training documents", "ylabel": f"{RESULT}, points"}
-    return draw_series("training-size", f"{RESULT} against training documents", caption, series, xscale="log", **labels)
+    labels = {"xlabel": "training documents", "ylabel": f"{RESULT}, points", "xscale": "log"}
+    return draw_series("training-size", f"{RESULT} against training documents", caption, series, labels)
 
 
 def _name_kind(system: Evaluated) -> str:
