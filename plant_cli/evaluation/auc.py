@@ -37,7 +37,10 @@ def average_auc(scores: AllScores, gold: csr_array, weights: Floats) -> Floats:
         gold: csr [N, L] of 0/1.
         weights: of the documents in each resample, whole numbers below 4096 [R, N].
     """
-    blocks, documents = pack_weights(weights), weights.sum(axis=1)
+    blocks, documents = (
+        [PackedWeights(weights[start : start + 2 * LANES]) for start in range(0, len(weights), 2 * LANES)],
+        weights.sum(axis=1),
+    )
     total, defined = np.zeros(len(weights)), np.zeros(len(weights))
     for lost, with_label in _each_label(scores, gold, blocks):
         pairs = with_label * (documents - with_label)
@@ -88,11 +91,6 @@ class PackedWeights:
     def _unpack(self, packed: Tensor) -> Sums:
         both = packed.int().numpy()
         return np.hstack([both & (2**FIELD - 1), both >> FIELD])[:, : self.resamples]
-
-
-def pack_weights(weights: Floats) -> list[PackedWeights]:
-    """Weights [R, N] in blocks of resamples."""
-    return [PackedWeights(weights[start : start + 2 * LANES]) for start in range(0, len(weights), 2 * LANES)]
 
 
 def lost_pairs(scores: Scores, positives: npt.NDArray[np.integer], weights: Sequence[PackedWeights]) -> tuple[Floats, Floats]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
-from plant_cli.api import Hierarchy, MetricInput, MetricValue
+from plant_cli.api import MetricInput, MetricValue
 from plant_cli.kit import (
     Booleans,
     Floats,
@@ -60,9 +62,7 @@ def compute_f1(data: MetricInput, options: object) -> list[MetricValue]:
     variants = {"all": average_all, "present": average_present, "harmonic": harmonic}
     plain = variants[data.settings.get("macro_f1", "all")]
     return [
-        MetricValue(name="micro-precision", contributions=pooled, combine=_micro_precision),
-        MetricValue(name="micro-recall", contributions=pooled, combine=_micro_recall),
-        MetricValue(name="micro-F1", contributions=pooled, combine=_micro),
+        *_pool("micro", pooled),
         mean_of_documents("sample-F1", by_document),
         MetricValue(name="macro-precision", contributions=counters, combine=average_precision),
         MetricValue(name="macro-recall", contributions=counters, combine=average_recall),
@@ -76,12 +76,13 @@ def _micro(sums: Floats) -> Floats:
     return score_f1(sums[:, 0], sums[:, 1], sums[:, 2])
 
 
-def _micro_precision(sums: Floats) -> Floats:
-    return divide(sums[:, 0], sums[:, 1])
-
-
-def _micro_recall(sums: Floats) -> Floats:
-    return divide(sums[:, 0], sums[:, 2])
+def _pool(name: str, counts: Floats) -> list[MetricValue]:
+    """Precision, recall and F1 from right, assigned and gold labels of each document [N, 3]."""
+    return [
+        MetricValue(name=f"{name}-precision", contributions=counts, combine=lambda sums: divide(sums[:, 0], sums[:, 1])),
+        MetricValue(name=f"{name}-recall", contributions=counts, combine=lambda sums: divide(sums[:, 0], sums[:, 2])),
+        MetricValue(name=f"{name}-F1", contributions=counts, combine=_micro),
+    ]
 
 
 def _mean(values: Floats, counted: Booleans) -> Floats:
@@ -97,38 +98,23 @@ def compute_hierarchical(data: MetricInput, options: object) -> list[MetricValue
     """
     if data.hierarchy is None:
         return []
-    width = data.gold.shape[1]
+    width, depths = data.gold.shape[1], data.hierarchy.depths
     counters = count_assignments(data)
-    assigned, gold = (_raise(csr_array(counters[:, start : start + width]), data.hierarchy) for start in (width, 2 * width))
-    return [*_pool(assigned, gold), *_roll_up(assigned, gold, data.hierarchy)]
-
-
-def _raise(labels: csr_array, hierarchy: Hierarchy) -> csr_array:
-    """The labels of each document [N, M] with everything above them [N, A], each once."""
-    raised = csr_array(labels @ hierarchy.above.astype(np.float64))
-    raised.data[:] = 1.0
-    return raised
-
-
-def _pool(assigned: csr_array, gold: csr_array) -> list[MetricValue]:
-    counts = np.column_stack([np.asarray(part.sum(axis=1)).ravel() for part in (assigned * gold, assigned, gold)])
-    return [
-        MetricValue(name="hierarchical-precision", contributions=counts, combine=lambda sums: divide(sums[:, 0], sums[:, 1])),
-        MetricValue(name="hierarchical-recall", contributions=counts, combine=lambda sums: divide(sums[:, 0], sums[:, 2])),
-        MetricValue(name="hierarchical-F1", contributions=counts, combine=_micro),
-    ]
-
-
-def _roll_up(assigned: csr_array, gold: csr_array, hierarchy: Hierarchy) -> list[MetricValue]:
-    values = []
-    for level in range(1, int(hierarchy.depths.max(initial=0)) + 1):
-        columns = np.flatnonzero(hierarchy.depths == level)
-        ours, theirs = csr_array(assigned[:, columns]), csr_array(gold[:, columns])
+    assigned, gold = (
+        csr_array(counters[:, start : start + width] @ data.hierarchy.above.astype(np.float64)) for start in (width, 2 * width)
+    )
+    assigned.data[:], gold.data[:] = 1.0, 1.0  # everything above counts once
+    values = _pool("hierarchical", _count([assigned * gold, assigned, gold]))
+    for level in range(1, int(depths.max(initial=0)) + 1):
+        ours, theirs = (csr_array(labels[:, np.flatnonzero(depths == level)]) for labels in (assigned, gold))
         parts = [csr_array(ours * theirs), ours, theirs]
-        counts = np.column_stack([np.asarray(part.sum(axis=1)).ravel() for part in parts])
         counters = csr_array(hstack(parts, format="csr"))
         values += [
-            MetricValue(name=f"micro-F1[level {level}]", contributions=counts, combine=_micro),
+            MetricValue(name=f"micro-F1[level {level}]", contributions=_count(parts), combine=_micro),
             MetricValue(name=f"macro-F1-present[level {level}]", contributions=counters, combine=average_present_f1),
         ]
     return values
+
+
+def _count(parts: Sequence[csr_array]) -> Floats:
+    return np.column_stack([np.asarray(part.sum(axis=1)).ravel() for part in parts])
