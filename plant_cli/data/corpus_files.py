@@ -29,7 +29,9 @@ EVIDENCE = {"doc_id": pl.String(), "label": pl.String(), "start": pl.Int64(), "e
 GOLD = {"split": pl.String(), "doc_id": pl.String(), "labels": pl.List(pl.UInt32()), "unseen": pl.List(pl.String())}
 EXCLUDED = {"doc_id": pl.String(), "label": pl.String()}
 PARENTS = {"label": pl.String(), "parent": pl.String()}
-TABLES = {  # files that a corpus may have beside its label index: what they hold, and their columns
+TABLES: Mapping[
+    str, tuple[str, Mapping[str, pl.DataType]]
+] = {  # files that a corpus may have beside its label index: what they hold, and their columns
     GOLD_FILE: ("the gold labels", GOLD),
     EVIDENCE_FILE: ("the gold evidence", EVIDENCE),
     EXCLUDED_FILE: ("the pairs to leave out of predictions", EXCLUDED),

@@ -52,7 +52,8 @@ def read_head(path: Path, expected: str) -> bytes:
             return stream.read(4)
     except FileNotFoundError as error:
         tables = [p.name for p in path.parent.iterdir() if Path(bare_name(p)).suffix in FORMATS] if path.parent.is_dir() else []
-        expected = near_names(path.name, tables) if tables else expected
+        near = near_names(path.name, tables)
+        expected = near if near.startswith("did you mean") else expected
         todo = f"check the path; relative paths start at {Path.cwd()}"
         raise DataError("there is no such file", where=str(path), expected=expected, todo=todo) from error
     except OSError as error:

@@ -288,7 +288,8 @@ def _guess_flags(table: pl.LazyFrame, data: DataSection, where: str) -> str:
     present = {name for name in named if name is not None and name in sample.columns}
     split = guess_split(table, where)
     left = sample.drop(present, *([split] if split and split not in present else []))
-    lengths = {name: left[name].str.len_chars().mean() or 0 for name, dtype in left.schema.items() if dtype == pl.String}
+    means = ((name, left[name].str.len_chars().mean()) for name, dtype in left.schema.items() if dtype == pl.String)
+    lengths = {name: mean for name, mean in means if isinstance(mean, float)}
     text = max(lengths, key=lambda name: lengths[name], default=None) if data.text_column not in present else None
     labels = _guess_labels(left.drop([text] if text else [])) if data.labels_column not in present else None
     flags = {"--text-column": text, "--labels-column": labels, "--split-column": None if data.split_column in present else split}

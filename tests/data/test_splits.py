@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import builders
 import numpy as np
 import polars as pl
 import pytest
@@ -19,7 +19,7 @@ from plant_datasets.table_corpora import load as load_files
 from polars.testing import assert_frame_equal
 from round_trips import ANY_LABEL, corpora
 
-from plant_cli.api import DataError, DataSection, Dataset, UsageError
+from plant_cli.api import DataError, DataSection, Dataset, SplitName, UsageError
 from plant_cli.data import files
 from plant_cli.data.checks import THOROUGH, examine
 from plant_cli.data.documents import digest, read_frames
@@ -42,13 +42,19 @@ def documents(texts: list[str]) -> pl.DataFrame:
     return pl.DataFrame({"doc_id": ids, "text": texts, "labels": [["a"]] * len(texts)})
 
 
-def test_the_shares_are_met() -> None:
-    parts = split_documents(documents([f"text {i}" for i in range(1000)]), {"test": 0.15, "validation": 0.05}, seed=0)
-    assert {name: part.height for name, part in parts.items()} == {"train": 800, "validation": 50, "test": 150}
-
-
-def test_shares_are_rounded() -> None:
-    assert split_documents(documents([f"text {i}" for i in range(100)]), {"test": 0.29}, seed=0)["test"].height == 29
+@pytest.mark.parametrize(
+    ("size", "shares", "sizes"),
+    [
+        (1000, {"test": 0.15, "validation": 0.05}, {"train": 800, "validation": 50, "test": 150}),
+        (100, {"test": 0.29}, {"train": 71, "test": 29}),
+        (2, {"test": 0, "validation": 0}, {"train": 2}),
+        (1, {"test": 0.1, "validation": 0.1}, {"train": 1}),
+        (0, {"test": 0.1, "validation": 0.1}, {}),
+    ],
+)
+def test_the_shares_are_met(size: int, shares: dict[SplitName, float], sizes: dict[str, int]) -> None:
+    parts = split_documents(documents([f"text {i}" for i in range(size)]), shares, seed=0)
+    assert {name: part.height for name, part in parts.items()} == sizes
 
 
 @pytest.mark.parametrize("method", ["uniform", "stratified"])
@@ -59,10 +65,6 @@ def test_the_seed_decides(method: Method) -> None:
     assert tests[0] == tests[1] != tests[2]
 
 
-def test_no_share_no_split() -> None:
-    assert list(split_documents(documents(["a", "b"]), {"test": 0, "validation": 0}, seed=0)) == ["train"]
-
-
 @given(
     st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=40), st.floats(0, 0.4), st.floats(0, 0.4), st.integers(0, 5)
 )  # fmt: skip
@@ -71,11 +73,6 @@ def test_every_document_is_in_one_split_and_equal_texts_in_the_same(texts: list[
     assert sorted(doc_id for part in parts.values() for doc_id in part["doc_id"]) == sorted(str(i) for i in range(len(texts)))
     kinds = [set(part["text"]) for part in parts.values()]
     assert sum(len(kind) for kind in kinds) == len(set(texts))
-
-
-@pytest.mark.parametrize("size", [0, 1])
-def test_tiny_corpora_are_no_reason_to_fail(size: int) -> None:
-    assert sum(part.height for part in split_documents(documents(["x"] * size), {"test": 0.1, "validation": 0.1}, seed=0).values()) == size
 
 
 def long_tail(size: int) -> pl.DataFrame:
@@ -187,11 +184,6 @@ def take(**options: Any) -> tuple[dict[str, list[Any]], list[str]]:
     return {name: part.select("doc_id", "labels").collect().rows() for name, part in found.splits.items()}, remarks
 
 
-def test_without_options_the_dataset_is_left_as_it_is() -> None:
-    given = dataset()
-    assert take_subset(given, DataSection()) == (given, [])
-
-
 CHOSEN = {"top:2": "ac", "rare:2": "bd", "rare:3": "bcd", "1-5": "bcd", "5-": "ac", "2-4": "", "top:9": "abcd"}
 
 
@@ -237,16 +229,12 @@ def test_texts_of_signs_alone_are_different_texts() -> None:
     assert found.splits["train"].collect()["doc_id"].to_list() == ["a", "c"]
 
 
-def test_evidence_follows_the_documents_and_labels() -> None:
-    found, _ = take_subset(dataset(), DataSection(keep_labels="top:1"))
-    assert found.evidence is not None
-    assert found.evidence.collect()["doc_id"].to_list() == ["b1"]
-
-
-def test_evidence_whose_labels_have_blanks_around_them_follows_too() -> None:
+@pytest.mark.parametrize("written", ["{}", " {} "])
+def test_evidence_follows_the_documents_and_labels(written: str) -> None:
     given = dataset()
+    assert take_subset(given, DataSection()) == (given, [])
     assert given.evidence is not None
-    loose = replace(given, evidence=given.evidence.with_columns(pl.format(" {} ", "label").alias("label")))
+    loose = replace(given, evidence=given.evidence.with_columns(label=pl.format(written, "label")))
     found, _ = take_subset(loose, DataSection(keep_labels="top:1"))
     assert found.evidence is not None
     assert found.evidence.collect().select("doc_id", "label").rows() == [("b1", "x")]
@@ -294,12 +282,6 @@ def test_a_single_group_is_not_held_out() -> None:
 
 Row = tuple[str | None, str, list[str]]
 
-SCHEMA = {"doc_id": pl.String, "text": pl.String, "labels": pl.List(pl.String)}
-
-
-def frame_repair(rows: Sequence[Row]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
-
 
 def test_every_change_is_made_and_listed() -> None:
     train = [
@@ -310,7 +292,7 @@ def test_every_change_is_made_and_listed() -> None:
         (None, "a text of test", ["x"]),
         ("e", "one more text", ["flu"]),
     ]
-    parts, changes = repair({"train": frame_repair(train), "test": frame_repair([("t", "A text, of test", ["x"])])})
+    parts, changes = repair({"train": builders.frame(*train), "test": builders.frame(("t", "A text, of test", ["x"]))})
     assert parts["train"].rows() == [
         ("a", "fever and  cough", ["flu", "cold"]),
         ("a-2", "a broken arm", ["flu"]),
@@ -333,15 +315,15 @@ def test_every_change_is_made_and_listed() -> None:
 def test_texts_of_signs_alone_are_different_texts_of_repair() -> None:
     """As `plant data check` says: documents without a letter share nothing but that."""
     train = [("a", "\U0001f600", ["x"]), ("b", "?!", ["y"]), ("c", "?!", ["z"]), ("d", "---", ["x"])]
-    parts, changes = repair({"train": frame_repair(train), "test": frame_repair([("t", "---", ["x"]), ("u", "+", ["x"])])})
+    parts, changes = repair({"train": builders.frame(*train), "test": builders.frame(("t", "---", ["x"]), ("u", "+", ["x"]))})
     assert parts["train"].rows() == [("a", "\U0001f600", ["x"]), ("b", "?!", ["y", "z"])]
     assert changes.filter(pl.col("change").str.starts_with("left out"))["doc_id"].to_list() == ["c", "d"]
 
 
 def test_a_sound_corpus_is_left_as_it_is() -> None:
     frames = {
-        "train": frame_repair([("a", "fever and cough", ["x"]), ("b", "a broken arm", [])]),
-        "test": frame_repair([("c", "an old hip", ["x", "y"])]),
+        "train": builders.frame(("a", "fever and cough", ["x"]), ("b", "a broken arm", [])),
+        "test": builders.frame(("c", "an old hip", ["x", "y"])),
     }
     parts, changes = repair(frames)
     assert changes.is_empty()
@@ -355,7 +337,7 @@ def test_spans_follow_their_labels_and_those_that_go_are_listed() -> None:
         ("c", "a broken arm", ["flu"]),
         ("d", "an old hip", ["flu"]),
     ]
-    frames = {"train": frame_repair(train)}
+    frames = {"train": builders.frame(*train)}
     parts, _ = repair(frames)
     rows = [("a", "Flu ", 0, 5), ("c", "flu", 2, 8), ("b", "cold", 0, 5), ("a", "x", 0, 5), ("z", None, 0, None)]
     spans = pl.DataFrame(rows, schema=["doc_id", "label", "start", "end"], orient="row").with_columns(text=pl.lit("t"))
@@ -382,7 +364,7 @@ MENDED = ("share their id", "empty text", "another split holds", "occurs twice i
 @settings(deadline=None)
 @given(ROWS, ROWS)
 def test_a_second_repair_changes_nothing_and_nothing_wrong_is_left(train: list[Row], test: list[Row]) -> None:
-    parts, changes = repair({"train": frame_repair(train), "test": frame_repair(test)})
+    parts, changes = repair({"train": builders.frame(*train), "test": builders.frame(*test)})
     again, more = repair(parts)
     assert more.is_empty()
     assert all(again[name].equals(part) for name, part in parts.items())
@@ -406,8 +388,8 @@ def test_what_is_written_is_what_the_files_dataset_reads(full: Dataset, tmp_path
     written = write_corpus(frames, full, tmp_path / name, force=False)
     again = load_files(DataSection(path=str(tmp_path / name)))
     assert sorted(again.files) == sorted(str(path) for path in written)
-    for split, frame_repair in read_frames(again).items():
-        assert_frame_equal(frame_repair, frames[split])
+    for split, frame in read_frames(again).items():
+        assert_frame_equal(frame, frames[split])
     assert full.labels is not None
     assert full.evidence is not None
     assert again.labels is not None
@@ -424,8 +406,8 @@ def test_tables_of_any_content_come_back(tmp_path_factory: pytest.TempPathFactor
     write_corpus(frames, dataset, place, force=False)
     again = load_files(DataSection(path=str(place)))
     assert again.remarks == []
-    for split, frame_repair in read_frames(again).items():
-        assert_frame_equal(frame_repair, frames[split])
+    for split, frame in read_frames(again).items():
+        assert_frame_equal(frame, frames[split])
     assert dataset.labels is not None
     assert again.labels is not None
     assert_frame_equal(again.labels.select(pl.col("label", "title").cast(pl.String)).collect(), dataset.labels.collect())
@@ -478,7 +460,7 @@ def test_no_moment_of_a_replacement_shows_old_documents_beside_new_tables(
 
     monkeypatch.setattr(files.os, "replace", replace_and_look)
     other = replace(full, evidence=full.evidence.with_columns(text=pl.lit("lungs")))
-    frames = {name: frame_repair.with_columns(text=pl.col("text") + " lungs") for name, frame_repair in read_frames(full).items()}
+    frames = {name: frame.with_columns(text=pl.col("text") + " lungs") for name, frame in read_frames(full).items()}
     write_corpus(frames, other, output, force=True)
     assert (True, True) not in seen
     assert seen[-1] == (True, False)
