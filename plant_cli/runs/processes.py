@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from plant_cli.api.errors import UsageError, first_line
 
 TOGETHER = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # set by torch's launchers, and needed to meet
@@ -89,6 +87,8 @@ def _read(name: str, least: int, most: int | None = None) -> int:
 
 def read_launch(file: Path) -> dict[str, Any]:
     """The content of a launch file, with `num_processes` and `num_machines`; `UsageError` if the number of processes is missing."""
+    import yaml  # help needs no YAML
+
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
