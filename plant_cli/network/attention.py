@@ -243,15 +243,15 @@ class _Document(NamedTuple):
 
 def _documents(mask: Tensor, heads: int, *tables: Tensor) -> list[_Document]:
     """The documents that have a real position, of tables of keys, or of keys and values [B, T, H]."""
-    found = []
+    documents = []
     for row, real in enumerate(mask):
         positions = real.nonzero().squeeze(1)
         count = len(positions)
         if count:
             added = round_up(count, LABEL_MULTIPLE) - count if tables[0].dtype == torch.bfloat16 else 0
             padded = (functional.pad(table[row, positions], (0, 0, 0, added)) for table in tables)
-            found.append(_Document(row, positions, *(x.view(count + added, heads, -1).transpose(0, 1) for x in padded)))
-    return found
+            documents.append(_Document(row, positions, *(x.view(count + added, heads, -1).transpose(0, 1) for x in padded)))
+    return documents
 
 
 def label_attention(

@@ -55,7 +55,7 @@ class KernelAttention(torch.autograd.Function):
         upstream = gradient.to(means.dtype).contiguous()
         selected = torch.argsort(upstream == 0, dim=1, stable=True)  # labels with a gradient before the others
         counts = (upstream != 0).sum(1, dtype=torch.int32)
-        given = (queries, directions, keys, values, mask, ends, means, levels, upstream, selected, counts)
+        inputs = (queries, directions, keys, values, mask, ends, means, levels, upstream, selected, counts)
         d_queries, d_directions = (torch.zeros_like(x, dtype=means.dtype) for x in (queries, directions))
         d_keys, d_values = torch.zeros_like(keys), torch.zeros_like(values)
         block = constants(queries, heads, backward=True)
@@ -64,8 +64,8 @@ class KernelAttention(torch.autograd.Function):
             (triton.cdiv(n, block[side]), parts, documents) for n, side in ((labels, "LABELS"), (positions, "POSITIONS"))
         )
         with torch.cuda.device_of(queries):  # type: ignore[no-untyped-call]
-            _label_gradients[label_grid](*given, d_queries, d_directions, labels, positions, **block)
-            _position_gradients[position_grid](*given, d_keys, d_values, labels, positions, **block)
+            _label_gradients[label_grid](*inputs, d_queries, d_directions, labels, positions, **block)
+            _position_gradients[position_grid](*inputs, d_keys, d_values, labels, positions, **block)
         return d_queries.to(queries.dtype), d_directions.to(queries.dtype), d_keys, d_values, None, None
 
 
@@ -94,7 +94,7 @@ def _product(
     EXACT: tl.constexpr,
     PRECISION: tl.constexpr,
 ) -> tl.tensor:
-    """Products [n, m] of rows of SIZE numbers, given by pointers to where they begin: left [n], right [m]."""
+    """Products [n, m] of rows of SIZE numbers, by pointers to their beginnings: left [n], right [m]."""
     total = tl.zeros([left.shape[0], right.shape[0]], EXACT)
     for first in range(0, SIZE, STEP):
         dimension = first + tl.arange(0, STEP)
@@ -130,7 +130,7 @@ def _forward(
     head, document = tl.program_id(1), tl.program_id(2).to(tl.int64)
     label = tl.program_id(0).to(tl.int64) * LABELS + tl.arange(0, LABELS)
     known = label < labels
-    own = (label * HEADS + head) * SIZE
+    of_label = (label * HEADS + head) * SIZE
     highest = tl.full([LABELS], -1e38, EXACT)  # below every score, but finite: a block without a real position leaves it as it is
     total = tl.zeros([LABELS], EXACT)
     worth = tl.zeros([LABELS], EXACT)
@@ -139,12 +139,12 @@ def _forward(
         row = document * positions + position
         real = tl.load(mask + row, mask=position < positions, other=0) != 0
         at = (row * HEADS + head) * SIZE
-        scores = _product(queries + own, keys + at, known, real, SIZE, STEP, EXACT, PRECISION) * SCALE
+        scores = _product(queries + of_label, keys + at, known, real, SIZE, STEP, EXACT, PRECISION) * SCALE
         scores = tl.where(real[None, :], scores, float("-inf"))
         higher = tl.maximum(highest, tl.max(scores, 1))
         fade = tl.exp(highest - higher)
         weights = tl.exp(scores - higher[:, None])
-        value = _product(directions + own, values + at, known, real, SIZE, STEP, EXACT, PRECISION)
+        value = _product(directions + of_label, values + at, known, real, SIZE, STEP, EXACT, PRECISION)
         total = total * fade + tl.sum(weights, 1)
         worth = worth * fade + tl.sum(weights * value, 1)
         highest = higher
@@ -218,7 +218,7 @@ def _label_gradients(
         cell = (document * HEADS + head) * labels + label
         mean = tl.load(means + cell, mask=known, other=0.0)[:, None]
         level = tl.load(levels + cell, mask=known, other=0.0)[:, None]
-        own = (label * HEADS + head) * SIZE
+        of_label = (label * HEADS + head) * SIZE
         d_query = tl.zeros([LABELS, WIDTH], EXACT)
         d_direction = tl.zeros([LABELS, WIDTH], EXACT)
         for first in range(0, tl.load(ends + document), POSITIONS):
@@ -227,17 +227,29 @@ def _label_gradients(
             real = tl.load(mask + row, mask=position < positions, other=0) != 0
             at = (row * HEADS + head) * SIZE
             weights, pulls = _pulls(
-                queries + own, keys + at, directions + own, values + at, known, real, level, mean, SIZE, STEP, SCALE, EXACT, PRECISION
+                queries + of_label,
+                keys + at,
+                directions + of_label,
+                values + at,
+                known,
+                real,
+                level,
+                mean,
+                SIZE,
+                STEP,
+                SCALE,
+                EXACT,
+                PRECISION,
             )
             there = real[:, None] & (column < SIZE)[None, :]
             key = tl.load(keys + at[:, None] + column[None, :], mask=there, other=0.0)
             d_query = tl.dot(pulls.to(key.dtype), key, d_query, input_precision=PRECISION)
             value = tl.load(values + at[:, None] + column[None, :], mask=there, other=0.0)
             d_direction = tl.dot(weights.to(value.dtype), value, d_direction, input_precision=PRECISION)
-        given = tl.load(upstream + document * labels + label, mask=known, other=0.0)[:, None]
+        gradient = tl.load(upstream + document * labels + label, mask=known, other=0.0)[:, None]
         there = known[:, None] & (column < SIZE)[None, :]
-        tl.atomic_add(d_queries + own[:, None] + column[None, :], d_query * given * SCALE, mask=there)
-        tl.atomic_add(d_directions + own[:, None] + column[None, :], d_direction * given, mask=there)
+        tl.atomic_add(d_queries + of_label[:, None] + column[None, :], d_query * gradient * SCALE, mask=there)
+        tl.atomic_add(d_directions + of_label[:, None] + column[None, :], d_direction * gradient, mask=there)
 
 
 @triton.jit
@@ -286,16 +298,28 @@ def _position_gradients(
             cell = (document * HEADS + head) * labels + label
             mean = tl.load(means + cell, mask=known, other=0.0)[None, :]
             level = tl.load(levels + cell, mask=known, other=0.0)[None, :]
-            own = (label * HEADS + head) * SIZE
+            of_label = (label * HEADS + head) * SIZE
             weights, pulls = _pulls(
-                keys + at, queries + own, values + at, directions + own, real, known, level, mean, SIZE, STEP, SCALE, EXACT, PRECISION
+                keys + at,
+                queries + of_label,
+                values + at,
+                directions + of_label,
+                real,
+                known,
+                level,
+                mean,
+                SIZE,
+                STEP,
+                SCALE,
+                EXACT,
+                PRECISION,
             )
-            given = tl.load(upstream + document * labels + label, mask=known, other=0.0)[None, :]
+            gradient = tl.load(upstream + document * labels + label, mask=known, other=0.0)[None, :]
             there = known[:, None] & (column < SIZE)[None, :]
-            query = tl.load(queries + own[:, None] + column[None, :], mask=there, other=0.0)
-            d_key = tl.dot((pulls * given).to(query.dtype), query, d_key, input_precision=PRECISION)
-            direction = tl.load(directions + own[:, None] + column[None, :], mask=there, other=0.0)
-            d_value = tl.dot((weights * given).to(direction.dtype), direction, d_value, input_precision=PRECISION)
+            query = tl.load(queries + of_label[:, None] + column[None, :], mask=there, other=0.0)
+            d_key = tl.dot((pulls * gradient).to(query.dtype), query, d_key, input_precision=PRECISION)
+            direction = tl.load(directions + of_label[:, None] + column[None, :], mask=there, other=0.0)
+            d_value = tl.dot((weights * gradient).to(direction.dtype), direction, d_value, input_precision=PRECISION)
         there = real[:, None] & (column < SIZE)[None, :]
         tl.store(d_keys + at[:, None] + column[None, :], d_key * SCALE, mask=there)
         tl.store(d_values + at[:, None] + column[None, :], d_value, mask=there)

@@ -1,4 +1,4 @@
-"""Frozen encoders of BERT's form, read by torch alone: importing the models of transformers takes longer than labelling a text."""
+"""Frozen encoders of BERT's form, read with torch only: importing the models of transformers takes longer than labelling a text."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from plant_cli.network.reading_checks import WordStatistics
 UNSCORED = -1e4  # logit of a label that was not scored: a probability of 0
 
 BLOCK = 1 << 14
-"""Labels scored at a time: what a decoder makes of its label tables, such as queries [L, H], stays small."""
+"""Labels scored at a time, so that a decoder's products of its label tables, such as queries [L, H], stay small."""
 
 
 def score_all(decoder: nn.Module, reading: Reading, labels: int) -> Tensor:

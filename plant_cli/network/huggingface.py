@@ -167,7 +167,7 @@ def load_tokenizer(profile: Profile, options: HuggingFaceOptions) -> Any:
             f"the tokenizer of {profile.model} is a slow one ({type(tokenizer).__name__})",
             where=profile.model,
             expected="a fast tokenizer (tokenizer.json): only these give character offsets, which tie words to tokens",
-            todo="convert it with transformers' convert_slow_tokenizer and save it beside the model",
+            todo="convert it with transformers' convert_slow_tokenizer and save it in the folder of the model",
         )
     return tokenizer
 

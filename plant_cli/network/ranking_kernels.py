@@ -1,6 +1,6 @@
 """The sums of the stage 1 loss as one Triton kernel: a program for each list, which holds a block of its pairs at a time.
 
-The first walk over the pairs finds ranks by counting what stands before an item, by score for its discount and by relevance for
+The first walk over the pairs finds ranks by counting the items before each, by score for its discount and by relevance for
 the ideal order. The second sums loss and lambdas of each item over all others, so that no two programs write to one address. Memory
 grows with the items: one discount is kept for each between the walks.
 """
@@ -22,9 +22,9 @@ def pair_sums(scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float, 
     """The sums of `lambda_loss`, before division by ln 2: loss and ideal DCG of each list, gradient of each item without the factor σ."""
     losses, ideals = scores.new_empty(2, len(offsets) - 1)
     discounts, gradient = torch.empty_like(scores), torch.empty_like(scores)
-    given = scores, relevance, gains(relevance), offsets, discounts
+    inputs = scores, relevance, gains(relevance), offsets, discounts
     with torch.cuda.device_of(scores):  # type: ignore[no-untyped-call]  # Triton launches on the current card
-        _pair_sums[(len(losses),)](*given, losses, ideals, gradient, k, SIGMA=sigma, **BLOCK)
+        _pair_sums[(len(losses),)](*inputs, losses, ideals, gradient, k, SIGMA=sigma, **BLOCK)
     return losses, ideals, gradient
 
 

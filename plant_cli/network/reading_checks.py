@@ -13,6 +13,7 @@ from plant_cli.api import Backbone, BackboneSpec, Corpus, Reporter, SplitName
 from plant_cli.data.checks import Finding
 from plant_cli.data.documents import take_texts
 from plant_cli.data.languages import name_language, share_languages
+from plant_cli.network.cuts import measure_cut
 from plant_cli.network.design import Design
 from plant_cli.relevance.relevance_table import RelevanceTable, count_documents, load_relevance, read_label_index, read_vocabulary
 
@@ -112,16 +113,13 @@ def find_cut_texts(splits: Texts, backbone: Backbone, name: str) -> Iterator[Fin
         texts = take_texts(all_texts, rows.tolist())
         if not texts:
             continue
-        tokens = backbone.tokenize(texts)
-        dropped, kept = np.array(tokens.dropped), np.array([len(ids) for ids in tokens.ids])
-        share = float((dropped > 0).mean())
-        if share:
-            lost = dropped.sum() / max(1, dropped.sum() + kept.sum())
+        cut = measure_cut(backbone.tokenize(texts))
+        if cut.documents:
             yield Finding(
-                what=f"documents of {len(texts):,} are longer than the backbone {name} reads; {lost:.0%} of all tokens are not read",
+                what=f"documents of {len(texts):,} are longer than the backbone {name} reads; {cut.tokens:.0%} of all tokens are not read",
                 where=split,
-                count=int((dropped > 0).sum()),
-                expected="texts that are read whole",
+                count=round(cut.documents * len(texts)),
+                expected="texts that are read to their end",
                 todo="raise model.backbone.max_tokens, or choose a backbone with a longer window",
-                level="warning" if share >= CUT else "note",
+                level="warning" if cut.documents >= CUT else "note",
             )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -256,8 +255,9 @@ def test_languages_are_found_and_compared_with_those_of_the_backbone() -> None:
 def test_texts_longer_than_the_window() -> None:
     class Five:
         def tokenize(self, texts: list[str]) -> Any:
-            words = [text.split() for text in texts]
-            return SimpleNamespace(ids=[line[:5] for line in words], dropped=[max(0, len(line) - 5) for line in words])
+            lengths = [len(text.split()) for text in texts]
+            ids = [np.zeros(min(5, length), dtype=np.int32) for length in lengths]
+            return TokenBatch(ids=ids, spans=[np.zeros((len(row), 2), np.int32) for row in ids], dropped=[max(0, n - 5) for n in lengths])
 
     five: Any = Five()
     (found,) = find_cut_texts({"train": ["a b c", "a b c d e f g h i j"]}, five, "five")
