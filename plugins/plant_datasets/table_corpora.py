@@ -93,7 +93,7 @@ def recognise(data: DataSection) -> str | None:
         return None
     try:
         columns = _peek(_find_split_files(path)["train"][0] if path.is_dir() else path, data)
-    except PlantError:
+    except (PlantError, OSError):
         return None
     return f"a table with the columns {show_names(columns)}" if columns else None
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from plant_datasets.table_corpora import load as load_files
 
-from plant_cli.api import ArtefactError, DataError, DataSection, Dataset, Pieces, SilentReporter, SplitName
+from plant_cli.api import DataError, DataSection, Dataset, Pieces, SilentReporter, SplitName
 from plant_cli.data import documents as module
 from plant_cli.data.corpus_files import SplitRecord
 from plant_cli.data.documents import (
@@ -369,14 +369,6 @@ def test_the_vocabulary_of_a_run_says_what_a_table_of_its_pairs_says(tmp_path: P
     assert list(found.nodes) == list(table.nodes) == ["a", "a-new-top", "b", "g", "h", "new", "top"]
     assert found.above.toarray().tolist() == table.above.toarray().tolist()
     assert found.depths.tolist() == table.depths.tolist() == [4, 1, 4, 3, 3, 4, 2]
-
-
-def test_the_file_is_hashed_as_all_others(tmp_path: Path) -> None:
-    prepare(corpus(), DataSection(), tmp_path, SilentReporter())
-    path = tmp_path / "parents.parquet"
-    pl.read_parquet(path).head(1).write_parquet(path)
-    with pytest.raises(ArtefactError, match=r"'parents.parquet' of the run's corpus is damaged"):
-        open_corpus(tmp_path, corpus)
 
 
 def test_a_run_of_an_earlier_version_knows_the_parents_of_its_index_alone(tmp_path: Path) -> None:

@@ -71,32 +71,33 @@ def test_a_changed_source_is_noticed(folder: Path, dataset: Dataset, change: pl.
     assert len(corpus.split("test")) == 2
 
 
-def test_a_split_that_is_gone_is_noticed(folder: Path, dataset: Dataset) -> None:
-    without = replace(dataset, splits={"train": dataset.splits["train"]})
-    with pytest.raises(ArtefactError, match="no split 'test' any more"):
-        open_corpus(folder, lambda: without).split("test")
-
-
 def test_an_unknown_split_and_an_unknown_label_are_named(dataset: Dataset, tmp_path: Path) -> None:
     only_train = replace(dataset, splits={"train": dataset.splits["train"]})
     corpus = prepare(only_train, DataSection(), tmp_path, SilentReporter())
     with pytest.raises(DataError, match="no split 'test'") as caught:
         corpus.split("test")
     assert caught.value.expected == "one of train"
+    with pytest.raises(DataError, match="no split 'test'"):
+        next(corpus.stream("test"))
     with pytest.raises(DataError) as caught:
         corpus.labels.position("B2")
     assert caught.value.expected == "one of A9, B1, C1"
 
 
-@pytest.mark.parametrize("name", ["labels.parquet", "statistics.json"])
-def test_a_changed_or_lost_file_is_told(folder: Path, dataset: Dataset, name: str) -> None:
+@pytest.mark.parametrize("name", ["labels.parquet", "gold.parquet", "evidence.parquet", "parents.parquet", "statistics.json"])
+def test_a_changed_or_lost_file_is_told(dataset: Dataset, tmp_path: Path, name: str) -> None:
     """Also a count of documents that nothing else is compared with."""
+    spans = pl.LazyFrame([("a", "C1", 0, 13)], schema=["doc_id", "label", "start", "end"], orient="row")
+    titles = pl.LazyFrame({"label": ["C1", "C"], "title": ["x", "y"], "parents": [["C"], ["top"]]})
+    prepare(replace(dataset, evidence=spans, labels=titles), DataSection(), tmp_path, SilentReporter())
+    folder = tmp_path
     content = bytearray((folder / name).read_bytes())
     content[len(content) // 2] ^= 1
     (folder / name).write_bytes(content)
     with pytest.raises(ArtefactError, match=f"the file '{name}' of the run's corpus is damaged") as caught:
         open_corpus(folder, lambda: dataset)
     assert caught.value.where == str(folder / name)
+    assert caught.value.todo == "restore the file, or start a new run: --run NEW"
     (folder / name).unlink()
     with pytest.raises(ArtefactError, match=f"the file '{name}' of the run's corpus is gone"):
         open_corpus(folder, lambda: dataset)
@@ -217,12 +218,6 @@ def test_a_stream_of_a_changed_source_ends_in_an_error(folder: Path, dataset: Da
         list(open_corpus(folder, lambda: replace(dataset, splits={"train": splits["train"]})).stream("test"))
 
 
-def test_a_stream_of_no_split_is_told(dataset: Dataset, tmp_path: Path) -> None:
-    only_train = replace(dataset, splits={"train": dataset.splits["train"]})
-    with pytest.raises(DataError, match="no split 'test'"):
-        list(prepare(only_train, DataSection(), tmp_path, SilentReporter()).stream("test"))
-
-
 LABELS = pl.DataFrame({"label": ["A9", "B1"], "title": ["Fracture", None], "train_count": [1, 2], "test_count": [0, 1]})
 SPANS = pl.DataFrame([("a", "A9", 0, 4)], schema=EVIDENCE, orient="row")
 
@@ -256,21 +251,6 @@ def test_tables_come_back_with_their_columns(tmp_path: Path) -> None:
     assert found is not None
     assert found.equals(SPANS)
     require_outputs(tmp_path, make_record(outputs))
-
-
-def test_a_corpus_without_evidence_has_no_file_of_it(tmp_path: Path) -> None:
-    outputs = write_tables(tmp_path, {"labels.parquet": LABELS, "evidence.parquet": None}, {})
-    assert outputs.keys() == {"labels.parquet", "statistics.json"}
-    assert read_table(tmp_path, "evidence.parquet") is None
-
-
-@pytest.mark.parametrize("name", ["labels.parquet", "evidence.parquet", "statistics.json"])
-def test_each_file_is_compared_with_its_hash(tmp_path: Path, name: str) -> None:
-    record = make_record(write_tables(tmp_path, {"labels.parquet": LABELS, "evidence.parquet": SPANS}, {"documents": 2}))
-    (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-1] + b"?")
-    with pytest.raises(ArtefactError, match=f"'{name}' of the run's corpus is damaged") as caught:
-        require_outputs(tmp_path, record)
-    assert caught.value.todo == "restore the file, or start a new run: --run NEW"
 
 
 def test_a_table_of_another_shape_is_explained(tmp_path: Path) -> None:
@@ -332,20 +312,6 @@ def test_gold_and_unseen_labels(dataset: Dataset, tmp_path: Path) -> None:
     assert test.texts[0] == "fever and something not seen"
 
 
-def test_labels_only_in_test_are_counted_and_reported(dataset: Dataset, tmp_path: Path) -> None:
-    reporter = SilentReporter()
-    prepare(dataset, SECTION, tmp_path, reporter)
-    assert reporter.warnings == ["2 labels of test have no training document; their 3 assignments count as missed (test: 'Z0', 'Y0')"]
-    test = read_json(tmp_path / "statistics.json", "statistics")["splits"]["test"]
-    assert (test["unseen_labels"], test["unseen_assignments"]) == (2, 3)
-
-
-def test_remarks_of_the_dataset_are_passed_on(dataset: Dataset, tmp_path: Path) -> None:
-    reporter = SilentReporter()
-    prepare(replace(dataset, remarks=["I guessed"]), SECTION, tmp_path, reporter)
-    assert reporter.warnings[0] == "I guessed"
-
-
 @pytest.mark.parametrize(("documents", "expected"), [(4, 0), (50, 10), (1000, 200), (3000, 200), (6000, 300)])
 def test_the_size_of_the_hold_out(tmp_path: Path, documents: int, expected: int) -> None:
     reporter = SilentReporter()
@@ -403,10 +369,15 @@ def test_labels_are_trimmed_and_counted_once(tmp_path: Path) -> None:
 
 def test_documents_without_labels_are_kept_and_reported(frames: Frames, tmp_path: Path) -> None:
     frames["train"] = frames["train"].with_columns(labels=pl.when(pl.col("doc_id") == "b").then(None).otherwise("labels"))
-    reporter = SilentReporter()
-    corpus = prepare(Dataset(splits={name: frame.lazy() for name, frame in frames.items()}), SECTION, tmp_path, reporter)
+    reporter, splits = SilentReporter(), {name: frame.lazy() for name, frame in frames.items()}
+    corpus = prepare(Dataset(splits=splits, remarks=["I guessed"]), SECTION, tmp_path, reporter)
     assert len(corpus.split("train")) == 3
-    assert "1 documents have no label; they are kept (train: 'b')" in reporter.warnings
+    assert corpus.split("train").evidence is None
+    assert reporter.warnings[:2] == ["I guessed", "1 documents have no label; they are kept (train: 'b')"]
+    assert "labels of test have no training document; their" in reporter.warnings[2]
+    test = read_json(tmp_path / "statistics.json", "statistics")["splits"]["test"]
+    assert (test["unseen_labels"], test["unseen_assignments"]) == (2, 3)
+    assert not (tmp_path / "evidence.parquet").exists()
 
 
 def test_nothing_is_written_for_a_corpus_that_cannot_be_used(frames: Frames, tmp_path: Path) -> None:
@@ -483,12 +454,6 @@ def test_spans_go_to_their_documents_in_every_split(dataset: Dataset, tmp_path: 
     assert not [warning for warning in reporter.warnings if "evidence" in warning]
 
 
-def test_without_evidence_nothing_is_said_or_written(dataset: Dataset, tmp_path: Path) -> None:
-    corpus = prepare(dataset, EVIDENCE_SECTION, tmp_path, SilentReporter())
-    assert corpus.split("train").evidence is None
-    assert not (tmp_path / "evidence.parquet").exists()
-
-
 def test_evidence_of_held_out_documents_goes_with_them(dataset: Dataset, tmp_path: Path) -> None:
     train = pl.LazyFrame({"doc_id": [f"d{i}" for i in range(10)], "text": [f"words no {i}" for i in range(10)], "labels": [["L"]] * 10})
     spans: list[Span] = [(f"d{i}", "L", 0, 2) for i in range(10)]
@@ -507,21 +472,15 @@ def test_evidence_of_held_out_documents_goes_with_them(dataset: Dataset, tmp_pat
         (("a", "C1", None, 4), "end where they begin"),
         (("a", "C1", -1, 4), "outside the text"),
         (("a", "C1", 0, 24), "outside the text"),
+        (("a", "C1", 0.5, 2.7), "have no such position"),
     ],
 )
 def test_spans_that_hold_nothing_stop_a_run(dataset: Dataset, tmp_path: Path, span: Span, what: str) -> None:
     with pytest.raises(DataError, match=f"^2 evidence spans .*{what}") as caught:
         prepare(with_evidence(dataset, *EVIDENCE_SPANS, span, span), EVIDENCE_SECTION, tmp_path, SilentReporter())
-    assert f"row 7: 'a', 'C1', {span[2]} to {span[3]}" in caught.value.where
+    assert f"row 7: 'a', 'C1', {'None to None' if span[2] == 0.5 else f'{span[2]} to {span[3]}'}" in caught.value.where
     assert "--evidence" in caught.value.todo
     assert not (tmp_path / "splits.json").exists()
-
-
-def test_a_span_may_end_with_the_text(dataset: Dataset, tmp_path: Path) -> None:
-    end = len("heart failure and fever")
-    evidence = prepare(with_evidence(dataset, ("a", "C1", 0, end)), EVIDENCE_SECTION, tmp_path, SilentReporter()).split("train").evidence
-    assert evidence is not None
-    assert evidence.spans.tolist() == [[0, end]]
 
 
 def test_spans_of_nothing_that_is_there_are_counted_and_left_out(dataset: Dataset, tmp_path: Path) -> None:
@@ -551,16 +510,3 @@ def test_a_run_knows_its_evidence_again(dataset: Dataset, tmp_path: Path) -> Non
     again = open_corpus(tmp_path, lambda: dataset).split("train").evidence
     assert again is not None
     assert again.spans.tolist() == [[0, 13], [18, 23], [6, 13]]
-    path = tmp_path / "evidence.parquet"
-    pl.read_parquet(path).head(2).write_parquet(path)
-    with pytest.raises(ArtefactError, match=r"'evidence.parquet' of the run's corpus is damaged"):
-        open_corpus(tmp_path, lambda: dataset)
-    path.unlink()
-    with pytest.raises(ArtefactError, match=r"'evidence.parquet' of the run's corpus is gone"):
-        open_corpus(tmp_path, lambda: dataset)
-
-
-def test_fractions_are_no_positions_in_a_text(dataset: Dataset, tmp_path: Path) -> None:
-    spans = pl.LazyFrame([("a", "C1", 0.5, 2.7)], schema=["doc_id", "label", "start", "end"], orient="row")
-    with pytest.raises(DataError, match="have no such position"):
-        prepare(replace(dataset, evidence=spans), EVIDENCE_SECTION, tmp_path, SilentReporter())
