@@ -14,7 +14,7 @@ from plant_cli.api.functions import Named
 
 CARDS: dict[str, DatasetCard] = {
     name: DatasetCard(**fields)
-    for name, fields in yaml.load(Path(__file__).with_name("cards.yaml").read_text("utf-8"), yaml.CSafeLoader).items()
+    for name, fields in yaml.load(Path(__file__).with_name("cards.yaml").read_text("utf-8"), Loader=yaml.CSafeLoader).items()
 }
 
 

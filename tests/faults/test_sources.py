@@ -13,30 +13,10 @@ SOURCES = sorted(path for folder in ("plant_cli", "plugins") for path in (ROOT /
 CODE = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "runpy", "zipimport", "code"}
 NETWORK = {"ftplib", "telnetlib", "xmlrpc", "urllib", "urllib3", "requests", "http", "httpx", "aiohttp", "asyncio"}
 MODULES = CODE | NETWORK | {"tarfile"}
-CALLS = {
-    "eval",
-    "exec",
-    "compile",
-    "__import__",
-    "os.system",
-    "os.popen",
-    "subprocess.getoutput",
-    "subprocess.getstatusoutput",
-    "importlib.util.spec_from_file_location",
-    "shutil.unpack_archive",
-    "socket.socket",
-    "socket.create_connection",
-    "tempfile.mktemp",
-    "torch.jit.load",
-    "torch.hub.load",
-    "torch.package.PackageImporter",
-    "pandas.read_pickle",
-    "yaml.unsafe_load",
-    "yaml.unsafe_load_all",
-    "yaml.full_load",
-    "yaml.full_load_all",
-    "yaml.load_all",
-}
+CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput"}
+CALLS |= {"importlib.util.spec_from_file_location", "shutil.unpack_archive", "tempfile.mktemp", "socket.socket", "socket.create_connection"}
+CALLS |= {"torch.jit.load", "torch.hub.load", "torch.package.PackageImporter", "pandas.read_pickle"}
+CALLS |= {"yaml.unsafe_load", "yaml.unsafe_load_all", "yaml.full_load", "yaml.full_load_all", "yaml.load_all"}
 LOADERS = {"BaseLoader", "SafeLoader", "CSafeLoader", "CBaseLoader"}
 
 
@@ -61,12 +41,7 @@ def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 
 def judge_call(call: ast.Call, known: Mapping[str, str]) -> Iterator[str]:
-    """Why a call is unsafe; nothing if it is not.
-
-    Args:
-        call: to judge.
-        known: what imported names stand for.
-    """
+    """Why a call is unsafe, if it is, when imported names stand for what is `known`."""
     first, dot, rest = ast.unparse(call.func).partition(".")
     name = f"{known.get(first, first)}{dot}{rest}".removeprefix("builtins.")
     given = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}

@@ -55,20 +55,9 @@ def main() -> int:
     links = [word for place in os.environ.get("PIP_FIND_LINKS", "").split() for word in ("--find-links", place)]
     extras = [word for extra in EXTRAS for word in ("--extra", extra)]
     for name, system in LOCKS.items():
-        command = [
-            "uv",
-            "pip",
-            "compile",
-            "pyproject.toml",
-            *extras,
-            "-c",
-            "constraints.txt",
-            "--generate-hashes",
-            "--python-version",
-            "3.11",
-        ]
-        more = ["--no-annotate", "--no-header", "--quiet", "--upgrade", *(() if "--universal" in system else links)]
-        done = subprocess.run([*command, *system, *more], cwd=ROOT, capture_output=True, text=True, check=False)
+        command = ["uv", "pip", "compile", "pyproject.toml", "-c", "constraints.txt", "--generate-hashes", "--python-version", "3.11"]
+        command += ["--no-annotate", "--no-header", "--quiet", "--upgrade", *extras, *(() if "--universal" in system else links)]
+        done = subprocess.run([*command, *system], cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode:
             print(done.stderr, file=sys.stderr)
             return 1

@@ -23,19 +23,8 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     target = tmp_path_factory.mktemp("site")
-    install = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-index",
-        "--no-deps",
-        "--no-build-isolation",
-        "--target",
-        str(target),
-    ]
-    done = subprocess.run([*install, str(EXAMPLE), str(QWEN3)], capture_output=True, text=True, check=False)
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
+    done = subprocess.run([*install, "--target", str(target), str(EXAMPLE), str(QWEN3)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return {**os.environ, "PYTHONPATH": str(target)}
 

@@ -77,18 +77,8 @@ def test_the_bill_of_materials_names_what_is_installed(tmp_path: Path) -> None:
     folder = Path(os.environ.get("PLANT_ARTEFACTS") or tmp_path)
     folder.mkdir(parents=True, exist_ok=True)
     sbom = folder / "sbom.json"
-    command = [
-        sys.executable,
-        "-m",
-        "cyclonedx_py",
-        "environment",
-        "--pyproject",
-        "pyproject.toml",
-        "--output-reproducible",
-        "-o",
-        str(sbom),
-    ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "cyclonedx_py", "environment", "--pyproject", "pyproject.toml", "--output-reproducible"]
+    done = subprocess.run([*command, "-o", str(sbom)], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     content = json.loads(sbom.read_text("utf-8"))
     assert content["bomFormat"] == "CycloneDX"
