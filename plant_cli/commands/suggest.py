@@ -20,6 +20,18 @@ from plant_cli.scoring.opened_models import OpenModel, open_in
 from plant_cli.scoring.top_labels import Scoring, TopLabels
 
 SHOWN = 5  # documents in the table when the rest is in a file
+TEXTS = dict.fromkeys(("doc_id", "label", "title"), pl.String)
+SCHEMA = {
+    "row": pl.Int64,
+    **TEXTS,
+    "score": pl.Float64,
+    "threshold": pl.Float64,
+    "assigned": pl.Boolean,
+    "decision": pl.String,
+    "why": pl.String,
+}
+LISTS = {"label": "labels", "title": "titles", "score": "scores", "assigned": "assigned", "decision": "decisions", "why": "why"}
+"""Names of a table with lists, by those of a table with a row for each suggestion."""
 
 
 def run(context: StageContext, options: SuggestOptions) -> Result:
@@ -45,11 +57,17 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     found = _suggestions(ids, top, opened, reasons)
     found = found.filter(~found["row"].is_in([row for row, text in enumerate(texts) if not text.strip()]))
     if options.assigned:
-        _warn_of_more(found, top.labels.shape[1], len(opened.labels), context)
+        k, last = top.labels.shape[1], found.group_by("row", maintain_order=True).last()
+        full = int(last["assigned"].sum()) if k < len(opened.labels) else 0
+        if full:  # labels after the last one may be assigned, too
+            context.reporter.warn(
+                f"in {full} texts the last of the {k} labels that were looked at is assigned: --top-k {10 * k} looks at more"
+            )
         found = found.filter("assigned")
     if output is not None:
         context.confirm_inputs()
-        _write(found, output, ids, titled=any(opened.labels.titles), decided=chosen is not None, explained=options.why)
+        wanted = {"title": any(opened.labels.titles), "decision": chosen is not None, "why": options.why}
+        _write(found.drop(name for name, asked in wanted.items() if not asked), output, ids)
     return _report(found, ids, output, top.cut, opened.thresholds, chosen=chosen is not None, explained=options.why)
 
 
@@ -58,13 +76,6 @@ def _read_texts(context: StageContext, options: SuggestOptions) -> tuple[list[st
         return ["text"], [options.text or ""]
     given = {"text_column": options.text_column, "id_column": options.id_column, "encoding": options.encoding}
     return TextReader(data=context.data, reporter=context.reporter, **given).read(options.path)
-
-
-def _warn_of_more(found: pl.DataFrame, k: int, labels: int, context: StageContext) -> None:
-    """Warn if the last label of a list is assigned: labels after it may be assigned, too."""
-    full = int(found.group_by("row", maintain_order=True).last()["assigned"].sum()) if k < labels else 0
-    if full:
-        context.reporter.warn(f"in {full} texts the last of the {k} labels that were looked at is assigned: --top-k {10 * k} looks at more")
 
 
 def _require_scorers(model: TrainedModel) -> None:
@@ -116,39 +127,25 @@ def _suggestions(ids: list[str], top: TopLabels, opened: OpenModel, reasons: lis
             strict=True,
         )
     ]
-    types = (pl.Int64, pl.String, pl.String, pl.String, pl.Float64, pl.Float64, pl.Boolean, pl.String, pl.String)
-    schema = dict(zip(("row", "doc_id", "label", "title", "score", "threshold", "assigned", "decision", "why"), types, strict=True))
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
-def _write(found: pl.DataFrame, output: Path, ids: list[str], *, titled: bool, decided: bool = False, explained: bool = False) -> None:
+def _write(found: pl.DataFrame, output: Path, ids: list[str]) -> None:
     """Write the suggestions: CSV and TSV have a row for each, other formats a row with lists for each document."""
-    in_rows = output_format(output) in (".csv", ".tsv")
-    shape = _list_pairs if in_rows else _list_documents
-    write_table(shape(found, ids, titled=titled, decided=decided, explained=explained), output)
-
-
-def _list_pairs(found: pl.DataFrame, ids: list[str], *, titled: bool, decided: bool, explained: bool) -> pl.DataFrame:
-    """A row for each document and label; a document without suggestions has one with nothing but its id."""
-    asked = {"title": titled, "decision": decided, "why": explained}
-    names = ("doc_id", "rank", "label", "title", "score", "threshold", "assigned", "decision", "why")
-    ranked = found.drop("doc_id").with_columns(
-        rank=pl.int_range(1, pl.len() + 1).over("row"),
-        threshold=pl.when(pl.col("threshold").is_finite()).then("threshold"),  # None if the label is never assigned
-    )
-    documents = pl.DataFrame({"row": range(len(ids)), "doc_id": ids}, schema={"row": pl.Int64, "doc_id": pl.String})
-    joined = documents.join(ranked, on="row", how="left", maintain_order="left_right")
-    return joined.select(name for name in names if asked.get(name, True))
-
-
-def _list_documents(found: pl.DataFrame, ids: list[str], *, titled: bool, decided: bool, explained: bool) -> pl.DataFrame:
-    """A row for each document with lists, which are empty for one without suggestions."""
-    columns = {"label": "labels", **({"title": "titles"} if titled else {}), "score": "scores", "assigned": "assigned"}
-    columns |= {**({"decision": "decisions"} if decided else {}), **({"why": "why"} if explained else {})}
-    lists = found.group_by("row", maintain_order=True).agg(pl.col(one).alias(many) for one, many in columns.items())
-    documents = pl.DataFrame({"row": range(len(ids)), "doc_id": ids}, schema={"row": pl.Int64, "doc_id": pl.String})
-    joined = documents.join(lists, on="row", how="left", maintain_order="left").drop("row")
-    return joined.with_columns(pl.col(name).fill_null([]) for name in columns.values())
+    table = pl.DataFrame({"row": range(len(ids)), "doc_id": ids}, schema={"row": pl.Int64, "doc_id": pl.String})
+    if output_format(output) in (".csv", ".tsv"):
+        ranked = found.drop("doc_id").with_columns(
+            rank=pl.int_range(1, pl.len() + 1).over("row"),
+            threshold=pl.when(pl.col("threshold").is_finite()).then("threshold"),  # None if the label is never assigned
+        )
+        table = table.join(ranked, on="row", how="left", maintain_order="left_right")
+        table = table.select(name for name in ("doc_id", "rank", *list(SCHEMA)[2:]) if name in table.columns)
+    else:
+        names = {one: many for one, many in LISTS.items() if one in found.columns}
+        lists = found.group_by("row", maintain_order=True).agg(pl.col(one).alias(many) for one, many in names.items())
+        table = table.join(lists, on="row", how="left", maintain_order="left").drop("row")
+        table = table.with_columns(pl.col(many).fill_null([]) for many in names.values())
+    write_table(table, output)
 
 
 def _report(

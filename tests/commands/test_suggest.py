@@ -124,7 +124,7 @@ def test_a_table_of_pairs_has_a_row_for_a_document_without_suggestions(tmp_path:
     rows = [(0, "a", "flu", None, 0.5, 0.25, True, "assign", ""), (0, "a", "cold", None, 0.4, float("inf"), False, "review", "")]
     names = ["row", "doc_id", "label", "title", "score", "threshold", "assigned", "decision", "why"]
     found = pl.DataFrame(rows, schema=names, schema_overrides={"title": pl.String}, orient="row")
-    _write(found, tmp_path / "out.tsv", ["a", "b"], titled=False, decided=True)
+    _write(found.drop("title", "why"), tmp_path / "out.tsv", ["a", "b"])
     assert (tmp_path / "out.tsv").read_text().splitlines() == [
         "doc_id\trank\tlabel\tscore\tthreshold\tassigned\tdecision",
         "a\t1\tflu\t0.5\t0.25\ttrue\tassign",
@@ -134,8 +134,8 @@ def test_a_table_of_pairs_has_a_row_for_a_document_without_suggestions(tmp_path:
 
 
 def test_a_corpus_without_titles_gives_a_file_without_them(tmp_path: Path) -> None:
-    found = {"row": [0], "label": ["flu"], "title": [None], "score": [0.5], "assigned": [True]}
-    _write(pl.DataFrame(found), tmp_path / "out.parquet", ["a", "b"], titled=False)
+    found = {"row": [0], "label": ["flu"], "score": [0.5], "assigned": [True]}
+    _write(pl.DataFrame(found), tmp_path / "out.parquet", ["a", "b"])
     assert pl.read_parquet(tmp_path / "out.parquet").to_dict(as_series=False) == {
         "doc_id": ["a", "b"],
         "labels": [["flu"], []],
