@@ -144,13 +144,7 @@ from plant_cli.evaluation.counters import (
     split_counters as split_counters,
 )
 from plant_cli.network.attention import (
-    LiteralHead as LiteralHead,
-)
-from plant_cli.network.attention import (
     label_attention as label_attention,
-)
-from plant_cli.network.attention import (
-    literal_logits as literal_logits,
 )
 from plant_cli.network.attention import (
     log_attention as log_attention,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
 
 def random_tensors(*shapes: tuple[int, ...], seed: int = 0, dtype: torch.dtype = torch.float64) -> list[Tensor]:
@@ -52,3 +54,24 @@ def assert_equal(
     for one, other, leaf in zip(got, wanted, inputs, strict=True):
         assert one.dtype == leaf.dtype
         torch.testing.assert_close(one.cpu().double(), other.double(), rtol=relative, atol=tolerance if gradients is None else gradients)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LiteralHead:
+    """The weights of the network after the backbone."""
+
+    queries: Tensor  # label queries E [L, H]
+    attention: nn.MultiheadAttention  # the multi-head attention, batch first, with all its biases
+    boost_scale: Tensor  # B_m [L, H]
+    boost_shift: Tensor  # B_a [L, H]
+    projection: Tensor  # W_c [p], shared by all labels
+    bias: Tensor  # per label [L]
+
+
+def literal_logits(head: LiteralHead, hidden: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits [B, L] and attention averaged over heads [B, L, T] of hidden states [B, T, H], through full [B, L, H] arrays."""
+    queries = head.queries.expand(len(hidden), -1, -1)
+    attended, weights = head.attention(queries, hidden, hidden, key_padding_mask=~mask, need_weights=True)
+    boosted = head.boost_shift + attended * head.boost_scale
+    pooled = functional.adaptive_avg_pool1d(boosted, len(head.projection))
+    return torch.matmul(pooled, head.projection) + head.bias, weights

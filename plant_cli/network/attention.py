@@ -1,4 +1,4 @@
-"""Numerics of label attention: the fused form that is trained, its logarithm, and the literal form it must equal.
+"""Numerics of label attention: the fused form that is trained, and its logarithm.
 
 Throughout, queries q and directions g are [L, H], keys k and values v [B, T, H], with the heads side by side in H. The mask, bool [B, T],
 is true for real positions. `wanted`, bool [B, L], names the pairs of document and label that are computed (None: all).
@@ -8,36 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from plant_cli.network.compute import LABEL_MULTIPLE, each, round_up, uses_triton
-
-
-@dataclass(frozen=True, kw_only=True)
-class LiteralHead:
-    """The weights of the network after the backbone."""
-
-    queries: Tensor  # label queries E [L, H]
-    attention: nn.MultiheadAttention  # the multi-head attention, batch first, with all its biases
-    boost_scale: Tensor  # B_m [L, H]
-    boost_shift: Tensor  # B_a [L, H]
-    projection: Tensor  # W_c [p], shared by all labels
-    bias: Tensor  # per label [L]
-
-
-def literal_logits(head: LiteralHead, hidden: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Logits [B, L] and attention averaged over heads [B, L, T] of hidden states [B, T, H], through full [B, L, H] arrays."""
-    queries = head.queries.expand(len(hidden), -1, -1)
-    attended, weights = head.attention(queries, hidden, hidden, key_padding_mask=~mask, need_weights=True)
-    boosted = head.boost_shift + attended * head.boost_scale
-    pooled = functional.adaptive_avg_pool1d(boosted, len(head.projection))
-    return torch.matmul(pooled, head.projection) + head.bias, weights
 
 
 def pooling_matrix(hidden: int, bins: int) -> Tensor:

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import DecoderShape, Reading
-from plant_cli.network.attention import LiteralHead, literal_logits
 from tests.benchmarks.contenders import Contender, run
+from tests.references import LiteralHead, literal_logits
 
 SELECTED = 1256
 

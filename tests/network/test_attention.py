@@ -9,17 +9,15 @@ from typing import Any
 
 import pytest
 import torch
-from references import assert_equal, exact, random_tensors, upstream_of
+from references import LiteralHead, assert_equal, exact, literal_logits, random_tensors, upstream_of
 from torch import Tensor, nn
 
 from plant_cli.network import attention
 from plant_cli.network.attention import (
-    LiteralHead,
     _LabelAttention,
     attend,
     attend_in_blocks,
     label_attention,
-    literal_logits,
     log_attention,
     pooling_matrix,
 )

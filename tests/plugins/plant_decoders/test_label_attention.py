@@ -4,10 +4,11 @@ import pytest
 import torch
 from plant_decoders import DotAttentionOptions, LabelAttentionOptions
 from plant_decoders.label_attention import DotAttention, LabelAttention
+from references import LiteralHead, literal_logits
 from torch import nn
 
 from plant_cli.api import ComponentError, DecoderShape, FoldableDecoder, PlantableDecoder, QueryDecoder, Reading
-from plant_cli.network.attention import LiteralHead, literal_logits, pooling_matrix
+from plant_cli.network.attention import pooling_matrix
 
 LABELS, HIDDEN = 11, 12
 
