@@ -19,7 +19,7 @@ Table = TypeVar("Table", pl.DataFrame, pl.LazyFrame)
 Frames = Mapping[SplitName, pl.DataFrame]
 COLUMNS = ("doc_id", "text", "labels")
 BATCH = 2_000  # documents that are in memory together where a split is read in batches
-KEPT = 1 << 27  # bytes of a corpus that is kept in memory when it is first read
+KEPT = 1 << 26  # bytes of a corpus that is kept in memory when it is first read
 
 
 def read_frames(dataset: Dataset) -> dict[SplitName, pl.DataFrame]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import polars as pl
@@ -68,7 +69,7 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Repo
     outputs = write_tables(folder, tables, asdict(describe(frames)))
     texts: Sequence[str] = SplitTexts(dataset, "train", frames["train"].height, frozenset(held_out))
     if first.documents:
-        texts = first.documents["train"].filter(~pl.col("doc_id").is_in(held_out))["text"].to_list()
+        texts = cast(Sequence[str], first.documents["train"].filter(~pl.col("doc_id").is_in(held_out))["text"])  # not copied
     CorpusRecord(
         source=section.model_dump(mode="json"),
         files=list(dataset.files),
