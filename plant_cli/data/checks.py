@@ -8,8 +8,7 @@ from typing import Literal
 
 import polars as pl
 
-from plant_cli.api.corpus import Dataset
-from plant_cli.api.errors import DataError
+from plant_cli.api import DataError, Dataset
 from plant_cli.data.documents import BETWEEN_WORDS, Frames, explode_labels, tidy
 from plant_cli.data.labels import count_labels
 from plant_cli.data.tables import collect

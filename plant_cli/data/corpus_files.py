@@ -10,8 +10,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from plant_cli.api.corpus import SPLITS, SplitName
-from plant_cli.api.errors import ArtefactError, damaged_file
+from plant_cli.api import SPLITS, ArtefactError, SplitName, damaged_file
 from plant_cli.data.files import ListHash, StringsHash, hash_file, hash_json, read_json, replacing, write_json
 from plant_cli.data.parquet import panics_as_errors
 from plant_cli.data.records import examine_file

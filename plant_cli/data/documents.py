@@ -9,9 +9,7 @@ from typing import TypeVar, overload
 
 import polars as pl
 
-from plant_cli.api.context import Reporter
-from plant_cli.api.corpus import SPLITS, Dataset, Pieces, SplitName
-from plant_cli.api.errors import DataError, missing_column
+from plant_cli.api import SPLITS, DataError, Dataset, Pieces, Reporter, SplitName, missing_column
 from plant_cli.data.corpus_files import Fingerprint, SplitRecord
 from plant_cli.data.tables import collect, count_rows, trim
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from plant_cli.api.corpus import Dataset, Evidence
-from plant_cli.api.errors import missing_column
+from plant_cli.api import Dataset, Evidence, missing_column
 from plant_cli.data.checks import Finding, Level, report_rows
 from plant_cli.data.corpus_files import EVIDENCE
 from plant_cli.data.documents import Frames

@@ -10,9 +10,7 @@ import numpy as np
 import polars as pl
 from scipy.sparse import csr_array
 
-from plant_cli.api.context import Reporter
-from plant_cli.api.corpus import Dataset, Excluded, SplitName
-from plant_cli.api.errors import DataError, near_names
+from plant_cli.api import DataError, Dataset, Excluded, Reporter, SplitName, near_names
 from plant_cli.data.corpus_files import EXCLUDED, PARENTS
 from plant_cli.data.documents import Frames, explode_labels
 from plant_cli.data.files import hash_strings

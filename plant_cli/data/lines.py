@@ -20,8 +20,7 @@ from typing import IO, Any, cast
 
 import polars as pl
 
-from plant_cli.api.errors import DataError, UsageError, first_line, missing_package, near_names
-from plant_cli.api.options import DataSection
+from plant_cli.api import DataError, DataSection, UsageError, first_line, missing_package, near_names
 from plant_cli.data.files import naming_full_disk, replacing
 
 SUFFIXES = (".gz", ".zst")

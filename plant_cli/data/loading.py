@@ -7,11 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from plant_cli.api.context import Reporter, StageContext, Task
-from plant_cli.api.corpus import Dataset
-from plant_cli.api.errors import DataError, PluginError, UsageError
-from plant_cli.api.options import Choice, DataSection
-from plant_cli.api.specs import DatasetSpec
+from plant_cli.api import Choice, DataError, DataSection, Dataset, DatasetSpec, PluginError, Reporter, StageContext, Task, UsageError
 from plant_cli.data.lines import watching
 from plant_cli.data.splits import take_subset
 from plant_cli.data.vocabularies import apply_vocabulary

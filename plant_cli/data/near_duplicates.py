@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from plant_cli.api.context import Reporter
-from plant_cli.api.corpus import Dataset, SplitName
+from plant_cli.api import Dataset, Reporter, SplitName
 from plant_cli.data.blocks import cut_blocks
 from plant_cli.data.checks import Finding, report_rows
 from plant_cli.data.documents import Frames, read_batches, read_digests

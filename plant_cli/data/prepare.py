@@ -10,9 +10,7 @@ from typing import cast
 import numpy as np
 import polars as pl
 
-from plant_cli.api.context import Reporter
-from plant_cli.api.corpus import SPLITS, Dataset
-from plant_cli.api.options import DataSection
+from plant_cli.api import SPLITS, DataSection, Dataset, Reporter
 from plant_cli.data.checks import REQUIRED, Finding, examine, find_unseen_labels
 from plant_cli.data.corpus_files import (
     EVIDENCE_FILE,

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from plant_cli.api.corpus import SPLITS, Dataset, SplitName
-from plant_cli.api.errors import UsageError
-from plant_cli.api.specs import DatasetSpec
+from plant_cli.api import SPLITS, Dataset, DatasetSpec, SplitName, UsageError
 from plant_cli.data.documents import COLUMNS, CONTROL, TEXT_KEY, Frames, tidy
 from plant_cli.data.files import name_temporary, replacing, replacing_folder, require_free
 from plant_cli.data.parquet import write_frames

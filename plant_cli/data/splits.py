@@ -14,9 +14,7 @@ import polars as pl
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components
 
-from plant_cli.api.corpus import SPLITS, Dataset, SplitName
-from plant_cli.api.errors import DataError, UsageError, missing_column
-from plant_cli.api.options import DataSection
+from plant_cli.api import SPLITS, DataError, DataSection, Dataset, SplitName, UsageError, missing_column
 from plant_cli.data.documents import TEXT_KEY, explode_labels, read_frame, tidy
 from plant_cli.data.labels import count_labels
 from plant_cli.data.repair import drop_leaks

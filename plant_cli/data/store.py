@@ -9,8 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from plant_cli.api.corpus import Dataset, Split, SplitName
-from plant_cli.api.errors import ArtefactError, DataError
+from plant_cli.api import ArtefactError, DataError, Dataset, Split, SplitName
 from plant_cli.data.corpus_files import (
     EVIDENCE_FILE,
     EXCLUDED_FILE,

@@ -13,10 +13,7 @@ from typing import Any, Literal, get_args
 
 import polars as pl
 
-from plant_cli.api.context import Reporter, SilentReporter
-from plant_cli.api.corpus import Dataset
-from plant_cli.api.errors import DataError, first_line, missing_package
-from plant_cli.api.options import DataSection
+from plant_cli.api import DataError, DataSection, Dataset, Reporter, SilentReporter, first_line, missing_package
 from plant_cli.data.documents import find_used_labels
 from plant_cli.data.label_cells import split_names
 from plant_cli.data.lines import decode_text, find_fallback, read_bytes

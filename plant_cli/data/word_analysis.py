@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from itertools import islice
 
-from plant_cli.api.context import Reporter
-from plant_cli.api.corpus import WordReducer
-from plant_cli.api.specs import AnalyserSpec
+from plant_cli.api import AnalyserSpec, Reporter, WordReducer
 from plant_cli.data.corpus_files import AnalyserRecord
 from plant_cli.data.languages import SAMPLE, find_language, name_language, share_languages
 from plant_cli.data.words import REMEMBERED, normalise, spell
