@@ -46,7 +46,7 @@ CONTRACT: dict[str, tuple[type, ...]] = {
         api.Split,
         api.LabelIndex,
     ),
-    "backbone": (api.Backbone, api.TokenBatch, api.TracedBackbone, api.ExportableBackbone, api.BackboneStart),
+    "backbone": (api.Backbone, api.TokenBatch, api.TracedBackbone, api.ExportableBackbone),
     "decoder": (
         api.Decoder,
         api.DecoderShape,
@@ -62,8 +62,8 @@ CONTRACT: dict[str, tuple[type, ...]] = {
     ),
     "loss": (api.LabelLoss, api.RankLoss),
     "signal": (api.Counts,),
-    "dataset": (api.Dataset, api.Pieces),
-    "metric": (api.MetricInput, api.MetricValue, api.WeightedMetric),
+    "dataset": (api.Dataset,),
+    "metric": (api.MetricInput, api.MetricValue),
     "shortlist": (api.Shortlist, api.ShortlistInput),
     "scorer": (api.ScorerInput, api.FittedScorer, api.Scorer, api.Documents, api.Reason),
     "analyser": (api.WordReducer,),
@@ -291,10 +291,9 @@ def layer_list() -> Iterator[str]:
 
 
 def format_list() -> Iterator[str]:
-    """The formats of other tools that are recognised, and whether they are written too."""
+    """The formats of other tools that are recognised."""
     formats = [spec for spec in shipped(DatasetSpec) if spec.recognise is not None and spec.name != ANY]
-    rows = [(f"`{spec.name}`", spec.summary, "yes" if spec.write is not None else "") for spec in formats]
-    yield from table(("`--dataset`", "what it reads", "written with `--to`"), rows)
+    yield from table(("`--dataset`", "what it reads"), [(f"`{spec.name}`", spec.summary) for spec in formats])
 
 
 def corpus_list() -> Iterator[str]:
