@@ -288,7 +288,7 @@ def _require_each_alone(decoder: Any, reading: Reading, logits: torch.Tensor) ->
         require_near(decoder(reading.select(slice(row, row + 1), slice(length))), logits[row : row + 1])
 
 
-def _rank_loss(decoder: Any, reading: Reading, labels: torch.Tensor) -> torch.Tensor:
+def _rank_loss(decoder: Any, reading: Reading, labels: torch.Tensor) -> Any:
     ranks = decoder.rank(reading, labels)
     return ranks[reading.mask[:, None, :].expand_as(ranks)].square().sum()
 
