@@ -12,7 +12,7 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor, nn
 
-from plant_cli.api import ComponentError, Documents, Options, PairDecoder, Reading, Reporter, ShortlistInput, ShortlistSpec
+from plant_cli.api import ComponentError, Documents, Options, PairDecoder, Reading, Reporter, ShortlistInput, ShortlistSpec, SplitName
 from plant_cli.data.words import count_in_order, find_words
 from plant_cli.network.assembly import Network
 from plant_cli.network.hardware import Hardware
@@ -111,7 +111,7 @@ class ShortlistedLabels:
 def propose(
     shortlist: tuple[ShortlistSpec, Options],
     statistics: WordStatistics,
-    splits: Mapping[str, tuple[Sequence[str], Documents]],
+    splits: Mapping[SplitName, tuple[Sequence[str], Documents]],
     reporter: Reporter,
 ) -> dict[str, ShortlistedLabels]:
     """Build a shortlist, and ask it for the labels of every text of some splits, which are given with their words."""
