@@ -514,22 +514,15 @@ def test_a_few_rows_of_large_tables_are_written_without_holding_the_tables(tmp_p
 
 
 @pytest.mark.parametrize("of", [1, 2, 7])
-def test_shards_hold_every_document_once(of: int) -> None:
+@pytest.mark.parametrize("start", [0, 1, 6])
+def test_shards_hold_every_document_once_wherever_the_documents_begin(of: int, start: int) -> None:
     documents = list(range(20))
-    shares = [documents[Shard(number, of).rows] for number in range(1, of + 1)]
+    shards = [Shard.parse(f"{number}/{of}") for number in range(1, of + 1)]
+    shares = [documents[shard.rows_from(0)] for shard in shards]
     assert sorted(document for share in shares for document in share) == documents
     assert max(map(len, shares)) - min(map(len, shares)) <= 1
-
-
-@pytest.mark.parametrize("start", range(7))
-def test_a_shard_of_what_begins_amid_the_documents_holds_the_same_ones(start: int) -> None:
-    documents = list(range(20))
-    for shard in (Shard(number, 3) for number in (1, 2, 3)):
-        assert documents[start:][shard.rows_from(start)] == [row for row in documents[shard.rows] if row >= start]
-
-
-def test_a_shard_is_written_as_it_is_read() -> None:
-    assert str(Shard.parse("2/4")) == "2/4"
+    assert [documents[start:][shard.rows_from(start)] for shard in shards] == [[row for row in share if row >= start] for share in shares]
+    assert str(shards[-1]) == f"{of}/{of}"
 
 
 @pytest.mark.parametrize("text", ["0/4", "5/4", "1/0", "x/2", "2", "1/99999999999999999999"])

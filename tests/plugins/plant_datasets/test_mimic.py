@@ -10,8 +10,6 @@ import pytest
 from mimic_fixtures import reading, write_csv, write_mimic3, write_mimic4
 from plant_datasets import Mimic3Options, plant_register_datasets
 from plant_datasets.mimic import (
-    SYSTEMS,
-    Kind,
     clean,
     find_table,
     keep_frequent,
@@ -26,7 +24,6 @@ from plant_datasets.mimic import (
 )
 
 from plant_cli.api import DataError, DataSection, Dataset
-from plant_cli.data.vocabularies import add_dot
 
 SPECS = {spec.name: spec for spec in plant_register_datasets() if spec.name.startswith("mimic")}
 TEXT = "Seen by [**Name 1**] on 12 34 mg; 250mg_x ___.\nOK"
@@ -98,19 +95,6 @@ def test_why_polars_does_not_read_these_tables(tmp_path: Path) -> None:
 )
 def test_how_texts_are_prepared(text: str, how: Any, mask: bool, prepared: str) -> None:
     assert clean(text, how, mask=mask) == prepared
-
-
-@pytest.mark.parametrize(
-    ("kind", "version", "codes", "dotted"),
-    [
-        ("diagnosis", 9, "4019 E8859 E885 V3001 486", "401.9 E885.9 E885 V30.01 486"),
-        ("procedure", 9, "0066 66", "00.66 66"),
-        ("diagnosis", 10, "I10 E119", "I10 E11.9"),
-        ("procedure", 10, "0DTJ4ZZ", "0DTJ4ZZ"),
-    ],
-)
-def test_dots(kind: Kind, version: int, codes: str, dotted: str) -> None:
-    assert " ".join(add_dot(code, SYSTEMS[kind, version]) for code in codes.split()) == dotted
 
 
 def test_codes_of_mimic3(tmp_path: Path) -> None:
