@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.sparse import csr_array
-from scipy.stats import ttest_1samp, wilcoxon
+from scipy.stats import wilcoxon
 
 from plant_cli.api import DataError, MetricValue, SilentReporter, UsageError, WeightedMetric
 from plant_cli.evaluation.bootstrap import averages_labels, randomise, resample
@@ -31,11 +31,14 @@ def metrics(shift):
     return [mean_of_documents("P@5", base + shift), mean_of_documents("MAP", base)]
 
 
-def compare_three(**changes):
-    given = {"replicates": 200, "permutations": 499, "level": 0.95, "generator": np.random.default_rng(1)}
+def quick(*systems, seed=1, **changes):
+    given = {"replicates": 200, "permutations": 9, "level": 0.95, "generator": np.random.default_rng(seed)}
+    return compare(list(zip("abc", systems, strict=False)), **{**given, **changes})
+
+
+def compare_three():
     rng = np.random.default_rng(2).normal(0, 0.01, 80)
-    systems = [("a", metrics(0.1 + rng)), ("b", metrics(0.0)), ("c", metrics(0.3))]
-    return compare(systems, **{**given, **changes})
+    return quick(metrics(0.1 + rng), metrics(0.0), metrics(0.3), permutations=499)
 
 
 def test_a_positive_difference_means_that_the_first_is_better():
@@ -75,22 +78,19 @@ def test_tables():
 
 def test_metrics_that_nothing_defines_are_left_out():
     nothing = ratio_of_sums("R@10[0]", np.zeros(80), np.zeros(80))
-    systems = [("a", [*metrics(0.1), nothing]), ("b", [*metrics(0.0), nothing])]
-    options = {"replicates": 9, "permutations": 9, "level": 0.95, "generator": np.random.default_rng(0)}
-    assert [c["metric"] for c in compare(systems, **options)] == ["P@5", "MAP"]
+    assert [c["metric"] for c in quick([*metrics(0.1), nothing], [*metrics(0.0), nothing])] == ["P@5", "MAP"]
     with pytest.raises(DataError, match="none of the metrics"):
-        compare([("a", [nothing]), ("b", [nothing])], **options)
+        quick([nothing], [nothing])
 
 
 def test_the_same_seed_gives_the_same_result():
-    assert compare_three() == compare_three(generator=np.random.default_rng(1))
+    assert compare_three() == compare_three()
 
 
 def test_resamples_that_define_no_difference_are_left_out():
     """Only the first of three documents has gold of the bin: a third of the resamples do not draw it."""
     gold = np.array([1.0, 0.0, 0.0])
-    systems = [("a", [ratio_of_sums("R@10[1-5]", gold, gold)]), ("b", [ratio_of_sums("R@10[1-5]", 0 * gold, gold)])]
-    [found] = compare(systems, replicates=200, permutations=9, level=0.95, generator=np.random.default_rng(0))
+    [found] = quick([ratio_of_sums("R@10[1-5]", gold, gold)], [ratio_of_sums("R@10[1-5]", 0 * gold, gold)])
     assert (found["low"], found["high"]) == (1.0, 1.0)
 
 
@@ -100,39 +100,24 @@ def test_the_published_rule():
     counters = [csr_array((rng.random((80, 30)) < share).astype(float)) for share in (0.3, 0.2)]
     a, b = (MetricValue(name="macro-F1", contributions=c, combine=lambda sums: (sums > 20).mean(axis=1)) for c in counters)
     first, second = ([metrics(shift)[0], f1] for shift, f1 in ((rng.normal(0.02, 0.05, 80), a), (0.0, b)))
-    options = {"replicates": 300, "permutations": 9, "level": 0.9, "generator": np.random.default_rng(4)}
-    precision, f1 = compare([("a", first), ("b", second)], **options)
-    assert (precision["published"]["over"], f1["published"]["over"]) == ("documents", "replicates")
-    assert (
-        precision["published"]["p"]
-        == precision["wilcoxon_p"]
-        == pytest.approx(wilcoxon(first[0].per_document - second[0].per_document).pvalue)
-    )
+    precision, f1 = quick(first, second, replicates=300, level=0.9, seed=4)
+    published = f1["published"]
+    assert (precision["published"]["over"], published["over"]) == ("documents", "replicates")
+    by_scipy = wilcoxon(first[0].per_document - second[0].per_document).pvalue
+    assert precision["published"]["p"] == precision["wilcoxon_p"] == pytest.approx(by_scipy)
     drawn = resample([*first, *second], 300, np.random.default_rng(4))
     moved = drawn[1] - drawn[3]
-    assert f1["published"]["gain"] == pytest.approx(moved.mean())
-    assert (f1["published"]["low"], f1["published"]["high"]) == pytest.approx(tuple(np.quantile(moved, [0.05, 0.95])))
-    assert f1["published"]["p"] == pytest.approx(wilcoxon(moved, method="approx").pvalue)
-    assert f1["published"]["gain"] != pytest.approx(
-        f1["difference"]
-    )  # the bias of an average over labels, which only our interval takes out
+    assert published["gain"] == pytest.approx(moved.mean())
+    assert (published["low"], published["high"]) == pytest.approx(tuple(np.quantile(moved, [0.05, 0.95])))
+    assert published["p"] == pytest.approx(wilcoxon(moved, method="approx").pvalue)
+    assert published["gain"] != pytest.approx(f1["difference"])  # our interval alone takes out the bias of an average over labels
     assert "▲" in f1["text_paper"]
 
 
 def test_more_replicates_shrink_the_published_p_of_f1_and_no_other():
-    def published(replicates):
-        return [c["published"]["p"] for c in compare_both(replicates)]
-
-    def compare_both(replicates):
-        rng = np.random.default_rng(5)
-        base, other = rng.random(60), rng.random(60)
-        systems = [
-            (n, [mean_of_documents("P@5", x), replace(mean_of_documents("F1", x), per_document=None)])
-            for n, x in (("a", base), ("b", other))
-        ]
-        return compare(systems, replicates=replicates, permutations=9, level=0.95, generator=np.random.default_rng(0))
-
-    few, many = published(50), published(5000)
+    rng = np.random.default_rng(5)
+    systems = [[mean_of_documents("P@5", x), replace(mean_of_documents("F1", x), per_document=None)] for x in rng.random((2, 60))]
+    few, many = ([c["published"]["p"] for c in quick(*systems, replicates=count, seed=0)] for count in (50, 5000))
     assert few[0] == many[0] > 0.05
     assert many[1] < 1e-100 < few[1]
 
@@ -145,9 +130,8 @@ def test_a_metric_of_pairs_is_compared_as_any_other():
     def weighted(x):
         return WeightedMetric(name="micro-AUC", documents=len(x), compute=lambda w: w @ x / w.sum(axis=1))
 
-    systems = [(n, [mean_of_documents("P@1", x), weighted(x)]) for n, x in zip("ab", values, strict=True)]
-    options = {"replicates": 199, "permutations": 5000, "level": 0.95, "generator": np.random.default_rng(1)}
-    mean, auc = compare(systems, joined={("b", "micro-AUC"): weighted(np.concatenate(values))}, **options)
+    systems, joined = [[mean_of_documents("P@1", x), weighted(x)] for x in values], {("b", "micro-AUC"): weighted(np.concatenate(values))}
+    mean, auc = quick(*systems, joined=joined, replicates=199, permutations=5000)
     assert (auc["low"], auc["high"]) == pytest.approx((mean["low"], mean["high"]))
     assert 0.01 < mean["p"] < 0.2
     assert auc["p"] == pytest.approx(mean["p"], abs=0.03)
@@ -157,8 +141,7 @@ def test_a_metric_of_pairs_is_compared_as_any_other():
 def test_effect_and_power():
     rng = np.random.default_rng(7)
     noise = rng.normal(0.05, 0.1, 100)
-    systems = [(n, [mean_of_documents("P@5", x)]) for n, x in (("a", 0.3 + noise), ("b", np.full(100, 0.3)))]
-    [found] = compare(systems, replicates=2000, permutations=9, level=0.95, generator=np.random.default_rng(1))
+    [found] = quick(*([mean_of_documents("P@5", x)] for x in (0.3 + noise, np.full(100, 0.3))), replicates=2000)
     assert found["effect"] == pytest.approx(noise.mean() / noise.std(ddof=1))
     assert (found["better"], found["worse"]) == ((noise > 0).sum(), (noise < 0).sum())
     assert found["documents_for_a_point"] == pytest.approx(((1.96 + 0.8416) * noise.std() / 0.01) ** 2, rel=0.1)
@@ -169,7 +152,7 @@ def test_the_power_note_holds_by_simulation():
     rng = np.random.default_rng(8)
     documents = needed_documents(100, 0.1 / np.sqrt(100))
     found = rng.normal(0.01, 0.1, (2000, documents))
-    assert (ttest_1samp(found, 0, axis=1).pvalue < 0.05).mean() == pytest.approx(0.8, abs=0.03)
+    assert (stats.ttest_1samp(found, 0, axis=1).pvalue < 0.05).mean() == pytest.approx(0.8, abs=0.03)
     assert needed_documents(100, 0.0) is None
 
 

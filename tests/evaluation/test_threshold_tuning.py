@@ -31,15 +31,6 @@ from plant_cli.evaluation.threshold_tuning import (
 )
 
 
-def _case(seed, documents=12, labels=7, k=4, levels=9):
-    rng = np.random.default_rng(seed)
-    gold = (rng.random((documents, labels)) < 0.3).astype(np.int64)
-    dense = rng.integers(1, levels, size=(documents, labels)) / levels  # few levels: many ties
-    top = np.argsort(-dense, axis=1, kind="stable")[:, :k]
-    scores = np.take_along_axis(dense, top, axis=1)
-    return top, scores, gold
-
-
 def _assign(top, scores, threshold, labels):
     predicted = np.zeros((len(top), labels), dtype=np.int64)
     for row in range(len(top)):
@@ -52,7 +43,7 @@ def _assign(top, scores, threshold, labels):
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize(("objective", "average"), [("micro-F1", "micro"), ("macro-F1", "macro")])
 def test_the_best_of_all_cuts_is_found(seed, objective, average):
-    top, scores, gold = _case(seed)
+    top, scores, gold = make_case(seed, 12, 7, 4, 9)
     tuned = tune_threshold(top, scores, csr_array(gold), 7, objective)
     tried = [f1_score(gold, _assign(top, scores, cut, 7), average=average, zero_division=0) for cut in np.unique(scores)]
     reached = f1_score(gold, _assign(top, scores, tuned.value, 7), average=average, zero_division=0)
@@ -86,7 +77,7 @@ def test_without_predictions_there_is_a_default():
 
 @pytest.mark.parametrize("seed", range(6))
 def test_each_label_gets_its_best_cut(seed):
-    top, scores, gold = _case(seed)
+    top, scores, gold = make_case(seed, 12, 7, 4, 9)
     thresholds = tune_per_label(top, scores, csr_array(gold), 7, fallback=0.77)
     for label in range(gold.shape[1]):
         tried = [f1_score(gold[:, label], _assign(top, scores, cut, 7)[:, label], zero_division=0) for cut in np.unique(scores)]
