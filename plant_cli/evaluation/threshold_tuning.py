@@ -275,8 +275,8 @@ def refuse_unreachable(predictions: Predictions, gold: Gold, targets: Targets, w
             continue
         if target.measure == "recall":
             possible, right = int(matrix[:, : gold.indexed].sum()), int(find_hits(top, matrix).sum())
-            reached, todo = right / max(1, possible) >= target.least, "or predict longer lists"
             best = right / max(1, possible)
+            reached, todo = best >= target.least, "or predict longer lists"
             what = f"{right} of the {possible} gold labels that train has are in the lists of predictions: a recall of {best:.3f}"
         else:
             reached = bool(choose_thresholds(top, scores, matrix, gold.train_counts[: gold.indexed], target).reached.any())
