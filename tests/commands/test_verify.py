@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from builders import record_again
 
 from plant_cli.api import ArtefactError, Result
 from plant_cli.commands.command_options import VerifyOptions
 from plant_cli.commands.verify import verify
-from plant_cli.data.files import hash_file
 from plant_cli.data.records import FileState
 from plant_cli.runs.damage import examine_run
 from plant_cli.runs.folder import Run
@@ -106,13 +106,7 @@ def test_a_figure_that_was_changed_with_its_record_is_found(evaluated: Any, tmp_
     content = json.loads((folder / "metrics.json").read_text())
     content["metrics"]["P@1"]["value"] = 0.75
     (folder / "metrics.json").write_text(json.dumps(content))
-    record = json.loads((folder / "stage.json").read_text())
-    record["outputs"]["metrics.json"] = hash_file(folder / "metrics.json")
-    record["facts"]["metrics.json"] = {
-        "size": (folder / "metrics.json").stat().st_size,
-        "modified": (folder / "metrics.json").stat().st_mtime_ns,
-    }
-    (folder / "stage.json").write_text(json.dumps(record))
+    record_again(folder)
     found = evaluated("verify")
     assert found.data["recomputed"]["eval-baseline"]["different"] == ["metrics.json: metrics.P@1.value 0.75, again 0.5"]
     assert isinstance(found.failure, ArtefactError)
