@@ -148,26 +148,33 @@ def test_a_missing_or_truncated_file_is_refused(name: str, folder: Path) -> None
     assert "plant mig" in caught.value.todo
 
 
-def test_files_of_two_different_runs_of_mig_are_refused(folder: Path) -> None:
+def mix_runs(folder: Path) -> None:
+    """The table of one run of mig beside the other files of another."""
     other: Any = KeptWords(offsets=np.array([0, 1, 1, 1]), words=KEPT.words[:1], values=KEPT.values[:1], both=KEPT.both[:1])
     rows = (folder / "mig.parquet").read_bytes()
     write_relevance(folder, [(other, RELEVANCE[:1])], MARGINS, Labels())
     (folder / "mig.parquet").write_bytes(rows)
-    with pytest.raises(ArtefactError, match=r"4 rows where labels\.parquet counts 1"):
-        load_relevance(folder, Labels.hash)
 
 
-def test_a_vocabulary_of_another_run_of_mig_is_refused(folder: Path) -> None:
-    path = folder / "words.parquet"
-    pl.read_parquet(path).head(3).write_parquet(path)
-    with pytest.raises(ArtefactError, match=r"words that words\.parquet does not list"):
-        load_relevance(folder, Labels.hash)
-
-
-def test_a_newer_format_is_refused(folder: Path) -> None:
-    path = folder / "mig.parquet"
-    pl.read_parquet(path).write_parquet(path, metadata={"format": "2", "label_hash": Labels.hash})
-    with pytest.raises(ArtefactError, match="format 2"):
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (mix_runs, r"4 rows where labels\.parquet counts 1"),
+        (
+            lambda folder: pl.read_parquet(folder / "words.parquet").head(3).write_parquet(folder / "words.parquet"),
+            r"words that words\.parquet does not list",
+        ),
+        (
+            lambda folder: pl.read_parquet(folder / "mig.parquet").write_parquet(
+                folder / "mig.parquet", metadata={"format": "2", "label_hash": Labels.hash}
+            ),
+            "format 2",
+        ),
+    ],
+)
+def test_files_that_do_not_belong_together_are_refused(folder: Path, change: Callable[[Path], Any], said: str) -> None:
+    change(folder)
+    with pytest.raises(ArtefactError, match=said):
         load_relevance(folder, Labels.hash)
 
 
@@ -207,19 +214,13 @@ def test_files_that_are_not_what_mig_recorded_are_refused(name: str, read: Calla
 PAIRS = [("haus", "häuser"), ("gut", "gut"), ("haus", "haus")]
 
 
-def test_forms_are_kept_in_their_order(tmp_path: Path) -> None:
-    write_forms(tmp_path, PAIRS)
-    assert read_pairs(tmp_path) == PAIRS
-    assert read_forms(tmp_path) == {"haus": ["häuser", "haus"]}
-
-
-def test_there_is_no_file_without_forms(tmp_path: Path) -> None:
+def test_forms_are_kept_in_their_order_and_without_any_there_is_no_file(tmp_path: Path) -> None:
     write_forms(tmp_path, [])
     assert not (tmp_path / FORMS).exists()
     assert read_forms(tmp_path) == {}
-
-
-def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+    write_forms(tmp_path, PAIRS)
+    assert read_pairs(tmp_path) == PAIRS
+    assert read_forms(tmp_path) == {"haus": ["häuser", "haus"]}
     (tmp_path / FORMS).write_bytes(b"no table")
     with pytest.raises(ArtefactError, match="cannot be read") as caught:
         read_pairs(tmp_path)
