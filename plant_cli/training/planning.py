@@ -424,12 +424,13 @@ def report(plans: Mapping[str, Estimate], free: int, place: str, notes: Iterable
     hours = {name: None if plan.seconds is None else plan.seconds / 3600 for name, plan in plans.items()}
     work = [{name: value for name, value in plan.work.items() if name not in ("padding", "operations")} for plan in found]
     shares = [plan.work.get("padding") for plan in found]
+    padding: list[list[Cell]] = [["padding", *("" if share is None else f"{share:.0%}" for share in shares)]]
     rows: list[list[Cell]] = [
         *_rows("memory: ", [plan.memory for plan in found], GB),
         ["memory: peak", *(f"{plan.peak / GB:.3f}" for plan in found)],
         *_rows("disk: ", [plan.disk for plan in found], GB),
         *_rows("", work, None),
-        *([["padding", *("" if share is None else f"{share:.0%}" for share in shares)]] if any(shares) else []),
+        *(padding if any(shares) else []),
         *_rows("", [{"TFLOP": plan.work.get("operations", 0.0)} for plan in found], 1e12),
         ["hours", *("?" if value is None else f"{value:.2g}" for value in hours.values())],
     ]
