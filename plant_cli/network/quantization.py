@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -93,18 +94,14 @@ def freeze(network: Any, options: HuggingFaceOptions) -> None:
 
         for part in network.modules():
             if isinstance(part, Linear8bitLt):
-                part.forward = _by_rows(part.forward)
+                part.forward = partial(_by_rows, part.forward)  # no closure: copies of the module have their own
     prepare_model_for_kbit_training(network, use_gradient_checkpointing=False)
 
 
-def _by_rows(forward: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+def _by_rows(forward: Callable[[Tensor], Tensor], states: Tensor) -> Tensor:
     """Hands a matrix on: bitsandbytes' 8-bit product fails on more than three axes, which multi-head latent attention has."""
-
-    def by_rows(states: Tensor) -> Tensor:
-        rows = forward(states.flatten(0, -2))
-        return rows.view(*states.shape[:-1], rows.shape[-1])
-
-    return by_rows
+    rows = forward(states.flatten(0, -2))
+    return rows.view(*states.shape[:-1], rows.shape[-1])
 
 
 def add_adapter(network: Any, model: str, targets: Sequence[str], options: HuggingFaceOptions) -> Any:

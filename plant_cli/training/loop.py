@@ -17,12 +17,13 @@ from plant_cli.api import TrainingError
 from plant_cli.data.files import write_json_lines
 from plant_cli.network.assembly import Network
 from plant_cli.network.hardware import Hardware
+from plant_cli.runs.processes import sharing_mode
 from plant_cli.runs.session import Session, stopped
 from plant_cli.training import checkpointing
 from plant_cli.training.checkpointing import TrainingState, draw_curve, open_tracker
 from plant_cli.training.materials import make_steps, micro_sizes, padding_share
-from plant_cli.training.optimiser import Group, Rates, cosine, factors, make_groups, make_optimizer, set_rates, sparse_tables, unfreeze
-from plant_cli.training.strategies import Strategy, Trainable, choose_strategy, refuse_unsupported, sharing_mode
+from plant_cli.training.optimiser import Rates, cosine, factors, make_groups, make_optimizer, set_rates, sparse_tables, unfreeze
+from plant_cli.training.strategies import DataParallel, choose_strategy, refuse_configuration
 from plant_cli.training.training_options import EVERYTHING, Schedule, TrainingOptions
 
 Rows = npt.NDArray[np.int64]
@@ -82,16 +83,18 @@ class TrainingLoop:
             parameter.requires_grad_(name in self.names)
         self.processes = hardware.processes
         self.processes.copy_first(p.data for p in network.parameters() if p.requires_grad)
-        on_cpu = hardware.device.type == "cpu" and sharing_mode() != "deepspeed"  # which accelerate does not know on processors
+        deepspeed = sharing_mode() == "deepspeed"
+        on_cpu = hardware.device.type == "cpu" and not deepspeed  # which accelerate does not know on processors
         folder, settings = session.run_path / "tracking" / session.folder.name, {**plan.options.model_dump(), **asdict(plan)}
         self.accelerator = open_tracker(plan.options.tracker, folder, settings, cpu=on_cpu)
-        refuse_unsupported(self.accelerator)
+        if deepspeed:
+            refuse_configuration(self.accelerator.state.deepspeed_plugin.deepspeed_config)
         self.optimizer = make_optimizer(self.groups, plan.options.weight_decay, sparse_tables(network))
         self.position = TrainingState()
         self.best: dict[str, Tensor] = {}
         self.seconds: list[float] = []
         self.read = 0
-        self.strategy: Strategy  # of `run`: not before all is planted
+        self.strategy: DataParallel  # of `run`: not before all is planted
         self.stopping = self.due = False
         self.saved = time.monotonic()
         self.losses: list[float] = []
@@ -117,8 +120,9 @@ class TrainingLoop:
             position.memory = memory
         if plant is not None and not position.step:
             self._judge(plant(), epoch=-1, loss=None)
-        trained = describe_trainable(self.network, self.hardware, self.groups, self.optimizer, plan.options.clip)
-        self.strategy = choose_strategy(trained, self.accelerator, self.session.reporter)
+        self.strategy = choose_strategy(
+            self.network, self.hardware, self.groups, self.optimizer, plan.options.clip, self.accelerator, self.session.reporter
+        )
         self.groups = [replace(group, parameters=tuple(found)) for group, found in zip(self.groups, self.strategy.groups, strict=True)]
         patience = plan.epochs if plan.patience is None else plan.patience
         while position.epoch < plan.epochs and position.epoch - position.gain_epoch <= patience:
@@ -190,7 +194,7 @@ class TrainingLoop:
         for number, rows, part in passes:
             seed = plan.seed * 1_000_003 + position.step * seeds + number
             torch.manual_seed(seed)  # dropout depends on the position alone, so that a resumed run draws the same
-            loss, weight = step(rows, epoch=position.epoch, seed=seed)
+            loss, weight = self.strategy.compute(step, rows, epoch=position.epoch, seed=seed)
             weight *= part
             if weight == 0 and not self.strategy.lockstep:
                 continue
@@ -230,8 +234,8 @@ class TrainingLoop:
 
     def _close_epoch(self, validate: Callable[[], dict[str, float]]) -> None:
         position = self.position
-        self.network.eval()
         with torch.no_grad(), self.strategy.gathered():
+            self.network.eval()
             figures = validate()
         self._judge(figures, epoch=position.epoch, loss=position.loss_sum / max(position.weight_sum, 1e-9))
         position.epoch += 1
@@ -270,20 +274,3 @@ class TrainingLoop:
             expected="a finite loss",
             todo="the last checkpoint is kept: lower the learning rates, or use --precision fp32, then --force; --resume goes on from it",
         )
-
-
-def describe_trainable(
-    network: Network, hardware: Hardware, groups: Sequence[Group], optimizer: torch.optim.Optimizer, clip: float
-) -> Trainable:
-    """What a strategy needs of the network, its parameter groups and their optimiser."""
-    return Trainable(
-        backbone=network.backbone_module,
-        decoder=network.decoder,
-        hidden_size=network.backbone.hidden_size,
-        groups=[group.parameters for group in groups],
-        tables=sparse_tables(network),
-        optimizer=optimizer,
-        clip=clip,
-        device=hardware.device,
-        processes=hardware.processes,
-    )

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from plant_cli.api import ComponentError, SparseDecoder, UsageError
 from plant_cli.network.assembly import Network
-from plant_cli.training.strategies import sharing_mode, touched_rows
+from plant_cli.runs.processes import sharing_mode
 from plant_cli.training.training_options import LayerRates, Schedule, layer_share
 
 BLOCK = 1 << 21
@@ -59,6 +59,16 @@ def decide_sparse(network: Network, wanted: bool | None, *, selects: bool) -> bo
 def sparse_tables(network: Network) -> Sequence[nn.Parameter]:
     """The label tables that are trained row by row."""
     return network.decoder.label_tables() if isinstance(network.decoder, SparseDecoder) and network.decoder.sparse else ()
+
+
+def touched_rows(table: nn.Parameter) -> tuple[Tensor, Tensor]:
+    """The rows [n] that a table's gradient holds, each once, and their gradients [n, …]."""
+    gradient = table.grad
+    assert gradient is not None
+    if not gradient.is_sparse:
+        return torch.arange(len(table), device=table.device), gradient
+    table.grad = gradient = gradient.coalesce()
+    return gradient.indices()[0], gradient.values()
 
 
 class RowAdamW(torch.optim.AdamW):

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
-from dataclasses import dataclass, replace
-from importlib.util import find_spec
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from copy import deepcopy
 from types import SimpleNamespace
-from typing import Any, Literal, Protocol, cast
+from typing import Any
 
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
-from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
-from torch.export import register_dataclass
 
-from plant_cli.api import ComponentError, GroupedReading, Reading, Reporter, UsageError
+from plant_cli.api import Reporter, UsageError
+from plant_cli.network.assembly import Network
+from plant_cli.network.hardware import Hardware
 from plant_cli.network.quantization import can_be_sharded
 from plant_cli.runs.group import SINGLE_PROCESS, Processes, gather_full
-from plant_cli.runs.processes import process_count, was_launched
+from plant_cli.runs.processes import sharing_mode
+from plant_cli.training.optimiser import Group, RowAdamW, touched_rows
 
 
 def _values(parameters: Sequence[nn.Parameter]) -> list[Tensor]:
@@ -31,28 +32,17 @@ def _values(parameters: Sequence[nn.Parameter]) -> list[Tensor]:
     return [touched_rows(p)[1] if g.is_sparse else g.to_local() if isinstance(g, DTensor) else g for p, g in learnt]
 
 
-def touched_rows(table: nn.Parameter) -> tuple[Tensor, Tensor]:
-    """The rows [n] that a table's gradient holds, each once, and their gradients [n, …]."""
-    gradient = table.grad
-    assert gradient is not None
-    if not gradient.is_sparse:
-        return torch.arange(len(table), device=table.device), gradient
-    table.grad = gradient = gradient.coalesce()
-    return gradient.indices()[0], gradient.values()
-
-
-def add_gradients(processes: Processes, parameters: Sequence[nn.Parameter], tables: Sequence[nn.Parameter]) -> None:
-    """Replace the gradients of parameters by their sums over all processes; of a table, the rows that any process touched."""
+def add_gradients(processes: Processes, parameters: Sequence[nn.Parameter], tables: frozenset[int]) -> None:
+    """Replace the gradients of parameters by their sums over all processes; of a table (by id), the rows that any process touched."""
     if processes.count == 1:
         return
-    dense = [p for p in parameters if not isinstance(p, DTensor) and not any(p is table for table in tables)]
+    dense = [p for p in parameters if not isinstance(p, DTensor) and id(p) not in tables]
     for parameter in dense:
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)
     processes.add(parameter.grad for parameter in dense if parameter.grad is not None)
-    for table in parameters:
-        if any(table is one for one in tables):
-            table.grad = _add_rows(processes, table)
+    for table in (p for p in parameters if id(p) in tables):
+        table.grad = _add_rows(processes, table)
 
 
 def _add_rows(processes: Processes, table: nn.Parameter) -> Tensor:
@@ -71,31 +61,22 @@ def _add_rows(processes: Processes, table: nn.Parameter) -> Tensor:
     return torch.sparse_coo_tensor(all_rows[filled][None], all_values[filled], table.shape, check_invariants=False).coalesce()
 
 
-def scale_gradients(parameters: Sequence[nn.Parameter], factor: float, processes: Processes) -> None:
-    """Multiply summed gradients by a factor; those of sharded parameters are still means over the processes."""
-    spread, others = _apart(parameters)
-    for found, by in ((spread, factor * processes.count), (others, factor)):
-        for values in _values(found):
-            values.mul_(by)
-
-
 def clip_gradients(parameters: Sequence[nn.Parameter], largest: float, processes: Processes = SINGLE_PROCESS) -> None:
     """Scale all gradients, sparse and sharded ones too, to a joint norm of at most `largest`."""
-    spread, others = _apart(parameters)
-    norms = [torch.linalg.vector_norm(values) for values in _values(others)]
+    spread = [p for p in parameters if isinstance(p, DTensor)]
+    norms = [torch.linalg.vector_norm(values) for values in _values([p for p in parameters if not isinstance(p, DTensor)])]
     if spread:
         square = torch.stack([torch.linalg.vector_norm(values) for values in _values(spread)]).square().sum()
         processes.add([square])
         norms.append(square.sqrt())
     norm = torch.linalg.vector_norm(torch.stack(norms))
-    factor = (largest / (norm + 1e-6)).clamp(max=1.0)  # as torch.nn.utils.clip_grad_norm_ does it
+    scale_gradients(parameters, (largest / (norm + 1e-6)).clamp(max=1.0))  # as torch.nn.utils.clip_grad_norm_ does it
+
+
+def scale_gradients(parameters: Sequence[nn.Parameter], factor: float | Tensor) -> None:
+    """Multiply gradients, sparse and sharded ones too, by a factor."""
     for values in _values(parameters):
         values.mul_(factor)
-
-
-def _apart(parameters: Sequence[nn.Parameter]) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """Sharded parameters, and the others."""
-    return [p for p in parameters if isinstance(p, DTensor)], [p for p in parameters if not isinstance(p, DTensor)]
 
 
 def full_state(optimizer: torch.optim.Optimizer, *, keep: bool) -> dict[str, Any]:
@@ -108,28 +89,10 @@ def full_state(optimizer: torch.optim.Optimizer, *, keep: bool) -> dict[str, Any
     return {**state, "state": gathered} if keep else {}
 
 
-Group = tuple[nn.Parameter, ...]
+class DataParallel:
+    """Every process holds the whole network; gradients are summed. Also the strategy of a single process, and the base of the others.
 
-
-@dataclass(frozen=True, kw_only=True)
-class Trainable:
-    """The network and optimiser that are trained, as a strategy needs them."""
-
-    backbone: nn.Module  # the same in all processes, whole
-    decoder: nn.Module  # likewise
-    hidden_size: int  # of the backbone
-    groups: Sequence[Group]  # the parameters that are trained, by group; all ask for gradients
-    tables: Sequence[nn.Parameter]  # those of them with sparse gradients
-    optimizer: torch.optim.Optimizer  # of these groups, with the state that training continues from
-    clip: float  # largest norm of the gradient
-    device: torch.device  # where the network is
-    processes: Processes  # those that train together
-
-
-class Strategy(Protocol):
-    """How processes that train one network share its parameters, gradients and optimiser state.
-
-    All calls but `backward` are collective: every process must make them.
+    All calls but `compute` and `backward` are collective: every process must make them.
 
     Attributes:
         groups: the parameters that are trained, whole or sharded.
@@ -137,72 +100,145 @@ class Strategy(Protocol):
             without work makes one of weight zero.
     """
 
-    groups: Sequence[Group]
-    lockstep: bool
+    lockstep = False
+    averaged = 1  # processes over which gradients have been averaged when a step begins
+
+    def __init__(self, network: Network, hardware: Hardware, groups: Sequence[Group], optimizer: RowAdamW, clip: float) -> None:
+        self.network, self.hardware, self.processes = network, hardware, hardware.processes
+        self.groups, self.optimizer, self.clip = [group.parameters for group in groups], optimizer, clip
+
+    def compute(self, loss: Callable[..., tuple[Tensor, float]], *args: Any, **options: Any) -> tuple[Tensor, float]:
+        """The forward pass of a micro-batch: its loss and weight."""
+        return loss(*args, **options)
 
     def backward(self, loss: Tensor, *, last: bool) -> None:
         """Add the gradients of a micro-batch; `last`: the last one of this process before a step."""
-        ...
-
-    def step(self, weight: float) -> None:
-        """One step with the gradients of all processes, divided by `weight` and clipped; weight 0: only clear the gradients."""
-        ...
-
-    def state(self, *, keep: bool) -> dict[str, Any]:
-        """State of the optimiser over whole parameters, from which any number of processes can continue; empty unless `keep`."""
-        ...
-
-    def gathered(self) -> AbstractContextManager[None]:
-        """Inside: all parameters whole in every process, for reading only, without further communication."""
-        ...
-
-    def end(self) -> None:
-        """Make the network's parameters whole in every process."""
-        ...
-
-
-class DataParallel:
-    """Every process holds the whole network; gradients are summed. Also the strategy of a single process."""
-
-    lockstep = False
-
-    def __init__(self, trained: Trainable) -> None:
-        self.trained = trained
-        self.processes = trained.processes
-        self.groups = trained.groups
-        self.optimizer = trained.optimizer
-
-    def backward(self, loss: Tensor, *, last: bool) -> None:
-        """Add the gradients of a micro-batch."""
         torch.autograd.backward(loss)
 
     def step(self, weight: float) -> None:
-        """Take one optimiser step."""
+        """One step with the gradients of all processes, divided by `weight` and clipped; weight 0: only clear the gradients."""
         if weight:
-            parameters = self._with_gradient()
-            add_gradients(self.processes, parameters, self.trained.tables)
-            scale_gradients(parameters, 1.0 / weight, self.processes)
-            clip_gradients(parameters, self.trained.clip, self.processes)
+            parameters = [p for group in self.groups for p in group]
+            counts = torch.tensor([float(p.grad is not None) for p in parameters])
+            self.processes.add([counts])
+            parameters = [p for p, count in zip(parameters, counts.tolist(), strict=True) if count]  # with a gradient in any process
+            add_gradients(self.processes, parameters, self.optimizer.tables)
+            scale_gradients(parameters, self.averaged / weight)
+            clip_gradients(parameters, self.clip, self.processes)
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
 
-    def _with_gradient(self) -> list[nn.Parameter]:
-        """Parameters with a gradient in any process."""
-        parameters = [p for group in self.groups for p in group]
-        counts = torch.tensor([float(p.grad is not None) for p in parameters])
-        self.processes.add([counts])
-        return [parameter for parameter, count in zip(parameters, counts.tolist(), strict=True) if count]
-
     def state(self, *, keep: bool) -> dict[str, Any]:
-        """The weights by name and the optimiser's state."""
+        """State of the optimiser over whole parameters, from which any number of processes can continue; empty unless `keep`."""
         return full_state(self.optimizer, keep=keep)
 
-    def gathered(self) -> AbstractContextManager[None]:
-        """Have all parameters whole inside."""
-        return nullcontext()
+    @contextmanager
+    def gathered(self) -> Iterator[None]:
+        """Inside: all parameters whole in every process, for reading only, without further communication."""
+        yield
 
     def end(self) -> None:
-        """Nothing to do: parameters are whole."""
+        """Make the network's parameters whole in every process."""
+
+
+class _Pass(nn.Module):
+    """What FSDP shards: a forward pass of it is the loss of a micro-batch, which may call any part and method of the network."""
+
+    def __init__(self, backbone: nn.Module, decoder: nn.Module) -> None:
+        super().__init__()
+        self.backbone, self.decoder = backbone, decoder
+
+    def forward(self, loss: Callable[..., tuple[Tensor, float]], args: Any, options: Any) -> tuple[Tensor, float]:
+        return loss(*args, **options)
+
+
+def blocks(backbone: nn.Module) -> list[nn.Module]:
+    """The parts of a backbone that are gathered one after the other: its transformer layers, or none if no class is named.
+
+    Classes come from accelerate's configuration (`fsdp_transformer_layer_cls_to_wrap`), else from the model's own list of modules
+    that must not be split (`_no_split_modules`).
+    """
+    named = os.environ.get("FSDP_TRANSFORMER_CLS_TO_WRAP", "")
+    names = set(named.split(",")) if named else {n for part in backbone.modules() for n in getattr(part, "_no_split_modules", None) or ()}
+    return [part for part in backbone.modules() if type(part).__name__ in names]
+
+
+class FullySharded(DataParallel):
+    """Trains a sharded twin of the network; the network itself is empty meanwhile, but while it is validated and after the end.
+
+    The twin's backbone is gathered one block at a time, in the forward and backward pass; the rest is whole in a pass. Frozen parameters
+    are sharded, too. Outside a pass each process holds its shard only.
+    """
+
+    lockstep = True
+
+    def __init__(self, network: Network, hardware: Hardware, groups: Sequence[Group], optimizer: RowAdamW, clip: float) -> None:
+        super().__init__(network, hardware, groups, optimizer, clip)
+        self.whole = network.backbone, network.decoder
+        shared: dict[int, Any] = {id(tensor): tensor for part in network.modules() for tensor in _tensors(part)}
+        self.twin = deepcopy(self.whole, shared)
+        root = _Pass(self.twin[0].module(), self.twin[1])
+        before = [*root.parameters()]
+        mesh = init_device_mesh(hardware.device.type, (self.processes.count,))
+        kept = {p for p in before if not can_be_sharded(p)}
+        for part in (*blocks(root.backbone), root):
+            fully_shard(part, mesh=mesh, reshard_after_forward=True, ignored_params=kept)
+        self.root = root
+        self.pairs = [(old, new) for old, new in zip(before, root.parameters(), strict=True) if old is not new]
+        spread = {id(old): new for old, new in self.pairs}
+        self.groups, self.averaged = [tuple(spread[id(p)] for p in group) for group in self.groups], self.processes.count
+        _move_state(optimizer, spread)
+        self._install(self.twin)
+        self._empty()
+
+    def _install(self, parts: Any) -> None:
+        self.network.backbone, self.network.decoder = parts
+        self.network.backbone_module = parts[0].module()
+
+    def _empty(self) -> None:
+        for old, _ in self.pairs:
+            old.data = old.data.new_empty(0)
+
+    def compute(self, loss: Callable[..., tuple[Tensor, float]], *args: Any, **options: Any) -> tuple[Tensor, float]:
+        """A forward pass through what is sharded."""
+        found: tuple[Tensor, float] = self.root(loss, args, options)
+        return found
+
+    @contextmanager
+    def gathered(self) -> Iterator[None]:
+        """Fill the network meanwhile."""
+        self.end()
+        try:
+            yield
+        finally:
+            self._install(self.twin)
+            self._empty()
+
+    def end(self) -> None:
+        """Fill the network from the shards."""
+        for old, new in self.pairs:
+            old.data = gather_full(new.detach())
+            old.requires_grad_(new.requires_grad)
+        self._install(self.whole)
+
+
+def _tensors(part: nn.Module) -> Iterator[Tensor]:
+    """The tensors that a module holds, also those of 8-bit weights in its `state`."""
+    yield from part.parameters(recurse=False)
+    yield from part.buffers(recurse=False)
+    yield from (value for value in vars(getattr(part, "state", SimpleNamespace())).values() if isinstance(value, Tensor))
+
+
+def _move_state(optimizer: torch.optim.Optimizer, spread: dict[int, nn.Parameter]) -> None:
+    """Replace the optimiser's parameters by their shards, given by the id of the whole ones, with their shard of the state."""
+    for entry in optimizer.param_groups:
+        entry["params"] = [spread[id(p)] for p in entry["params"]]
+    for old in list(optimizer.state):
+        parameter: Any = spread[id(old)]
+        optimizer.state[parameter] = {
+            key: distribute_tensor(value, parameter.device_mesh, parameter.placements) if value.shape == parameter.shape else value
+            for key, value in optimizer.state.pop(old).items()
+        }
 
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
@@ -210,25 +246,28 @@ OURS = ("optimizer", "scheduler")
 """Sections of DeepSpeed's configuration that say what options of the stage say."""
 
 
-class DeepSpeedZero:
-    """DeepSpeed's engine steps the optimiser (`Strategy`).
+class DeepSpeedZero(DataParallel):
+    """DeepSpeed's engine steps the optimiser.
 
     Micro-batches, schedule, clipping and number format come from the stage's options; ZeRO stage, offload and communication from
-    DeepSpeed's configuration. Every process holds whole parameters. The engine is given only those that are trained.
+    DeepSpeed's configuration. Every process holds whole parameters. The engine is given only those that are trained; its optimiser holds
+    the share of this process of each group, as one tensor.
     """
 
     lockstep = True
 
-    def __init__(self, trained: Trainable, accelerator: Accelerator) -> None:
-        accelerator.state.deepspeed_plugin.deepspeed_config.update(_ours(trained))
-        self.groups = trained.groups
-        self.processes = trained.processes
-        self.optimizer = optimizer = trained.optimizer
+    def __init__(
+        self, network: Network, hardware: Hardware, groups: Sequence[Group], optimizer: RowAdamW, clip: float, accelerator: Accelerator
+    ) -> None:
+        super().__init__(network, hardware, groups, optimizer, clip)
+        accelerator.state.deepspeed_plugin.deepspeed_config.update(stage_settings(clip, self.processes.count))
         self._layout = optimizer.state_dict()["param_groups"]
         self._members = [list(entry["params"]) for entry in optimizer.param_groups]
         learned = {p: optimizer.state.pop(p) for members in self._members for p in members if p in optimizer.state}
+        trained: Any = nn.ParameterList(p for group in self.groups for p in group)  # all that the engine needs of the network
+        trained.config = SimpleNamespace(hidden_size=network.backbone.hidden_size)  # measures buckets set to auto
         with redirect_stdout(sys.stderr):  # where its log belongs
-            self.engine, _ = accelerator.prepare(_TrainedParameters(trained), optimizer)
+            self.engine, _ = accelerator.prepare(trained, optimizer)
         self._share(learned)
 
     def _share(self, learned: dict[nn.Parameter, dict[str, Tensor]]) -> None:
@@ -262,7 +301,7 @@ class DeepSpeedZero:
         self.engine.optimizer.loss_scale = 1.0
 
     def state(self, *, keep: bool) -> dict[str, Any]:
-        """The weights by name and the optimiser's state."""
+        """The optimiser's state by whole parameters."""
         from deepspeed.utils import safe_get_full_optimizer_state
 
         found: dict[int, dict[str, Tensor]] = {}
@@ -273,10 +312,6 @@ class DeepSpeedZero:
                 found[number] = {"step": steps.clone(), **{key: value.cpu() for key, value in moments.items()}} if keep else {}
         return {"state": found, "param_groups": self._layout} if keep else {}
 
-    def gathered(self) -> AbstractContextManager[None]:
-        """Nothing to do: parameters are whole."""
-        return nullcontext()
-
     def end(self) -> None:
         """Give parameters their own memory back."""
         self.engine.destroy()
@@ -285,22 +320,13 @@ class DeepSpeedZero:
                 parameter.data = parameter.data.clone()
 
 
-class _TrainedParameters(nn.Module):
-    """The parameters that are trained: all that the engine needs of the network."""
-
-    def __init__(self, trained: Trainable) -> None:
-        super().__init__()
-        self.trained = nn.ParameterList(p for group in trained.groups for p in group)
-        self.config: Any = SimpleNamespace(hidden_size=trained.hidden_size)  # measures buckets set to auto
-
-
-def _ours(trained: Trainable) -> dict[str, Any]:
-    """Settings that the stage has declared already; one step of the engine is one step of the loop."""
+def stage_settings(clip: float, processes: int) -> dict[str, Any]:
+    """What options of the stage say of DeepSpeed's configuration; one step of the engine is one step of the loop."""
     return {
-        "gradient_clipping": trained.clip,
+        "gradient_clipping": clip,
         "gradient_accumulation_steps": 1,
         "train_micro_batch_size_per_gpu": 1,
-        "train_batch_size": trained.processes.count,
+        "train_batch_size": processes,
         "bf16": {"enabled": False},  # products run in bf16 as --precision says, weights stay in fp32
         "fp16": {"enabled": False},
         "zero_force_ds_cpu_optimizer": False,
@@ -308,7 +334,7 @@ def _ours(trained: Trainable) -> dict[str, Any]:
 
 
 def refuse_configuration(config: dict[str, Any]) -> None:
-    """Refuse a configuration that is not supported."""
+    """Refuse a configuration of DeepSpeed, as accelerate makes it of the launch file, before there is work to lose."""
     stage = config.get("zero_optimization", {}).get("stage", 0)
     if stage not in (1, 2):
         raise UsageError(
@@ -327,148 +353,20 @@ def refuse_configuration(config: dict[str, Any]) -> None:
         )
 
 
-METHODS = ("rank", "attention", "gather", "score_pairs", "rank_pairs", "read_groups")
-"""Methods of a decoder that read its parameters, beside `forward`."""
-for kind in (Reading, GroupedReading):  # so that FSDP finds the hidden states in what the decoder is given, and their gradients
-    register_dataclass(kind)
-
-
-def blocks(backbone: nn.Module) -> list[nn.Module]:
-    """The parts of a backbone that are gathered one after the other: its transformer layers, or none if no class is named.
-
-    Classes come from accelerate's configuration (`fsdp_transformer_layer_cls_to_wrap`), else from the model's own list of modules
-    that must not be split (`_no_split_modules`).
-    """
-    named = os.environ.get("FSDP_TRANSFORMER_CLS_TO_WRAP", "")
-    names = set(named.split(",")) if named else {n for part in backbone.modules() for n in getattr(part, "_no_split_modules", None) or ()}
-    return [part for part in backbone.modules() if type(part).__name__ in names]
-
-
-class FullySharded(DataParallel):
-    """Shards a network, and at the end makes its parameters whole again.
-
-    The backbone is gathered one block at a time, in the forward and backward pass; the decoder is whole from its first use in a pass to
-    the end of that pass. Frozen parameters are sharded, too. Outside a pass each process holds its shard only.
-    """
-
-    lockstep = True
-
-    def __init__(self, trained: Trainable) -> None:
-        roots = (trained.backbone, trained.decoder)
-        self._before = [_OriginalModule(module=part, kind=type(part), values=_copied(part)) for root in roots for part in root.modules()]
-        _shard(trained, init_device_mesh(trained.device.type, (trained.processes.count,)))
-        spread = {id(old): new for before in self._before for old, new in before.parameters()}
-        _move_state(trained.optimizer, spread)
-        for before in self._before:
-            before.empty()
-        super().__init__(replace(trained, groups=[tuple(spread[id(p)] for p in group) for group in trained.groups]))
-
-    @contextmanager
-    def gathered(self) -> Iterator[None]:
-        """Have all parameters whole inside."""
-        roots = (self.trained.backbone, self.trained.decoder)
-        spread = [cast(FSDPModule, part) for root in roots for part in root.modules() if isinstance(part, FSDPModule)]
-        backbone = cast(FSDPModule, self.trained.backbone)
-        backbone.set_reshard_after_forward(False)
-        for part in spread:
-            part.unshard()
-        try:
-            yield
-        finally:
-            backbone.set_reshard_after_forward(True)
-            for part in spread:
-                part.reshard()
-
-    def end(self) -> None:
-        """Fill the original parameters again."""
-        for before in self._before:
-            before.fill()
-        for before in self._before:
-            before.bring_back()
-
-
-def _shard(trained: Trainable, mesh: DeviceMesh) -> None:
-    kept = {p for root in (trained.backbone, trained.decoder) for p in root.parameters() if not can_be_sharded(p)}
-    for part in (*blocks(trained.backbone), trained.backbone):
-        fully_shard(part, mesh=mesh, reshard_after_forward=True, ignored_params=kept)
-    fully_shard(trained.decoder, mesh=mesh, reshard_after_forward=False)
-    for name in METHODS:
-        if hasattr(trained.decoder, name):
-            register_fsdp_forward_method(trained.decoder, name)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _OriginalModule:
-    """A module before it was sharded: its class, hooks and parameters. The parameters are empty while it is sharded."""
-
-    module: nn.Module
-    kind: type[nn.Module]
-    values: dict[str, Any]
-
-    def parameters(self) -> list[tuple[nn.Parameter, nn.Parameter]]:
-        """Its own parameters: the originals, and those that it has now."""
-        now = self.module._parameters
-        return [(old, cast(nn.Parameter, now[name])) for name, old in self.values["_parameters"].items() if old is not None]
-
-    def empty(self) -> None:
-        for old, new in self.parameters():
-            if old is not new:
-                old.data = old.data.new_empty(0)
-
-    def fill(self) -> None:
-        for old, new in self.parameters():
-            if isinstance(new, DTensor) and not old.numel():  # a parameter may be in several modules
-                old.data = gather_full(new.detach())
-
-    def bring_back(self) -> None:
-        kept = {"_buffers": self.module._buffers, "training": self.module.training}
-        vars(self.module).clear()
-        vars(self.module).update(self.values | kept)
-        self.module.__class__ = self.kind
-
-
-def _copied(module: nn.Module) -> dict[str, Any]:
-    return {name: value.copy() if isinstance(value, dict | list) else value for name, value in vars(module).items()}  # an LSTM has a list
-
-
-def _move_state(optimizer: torch.optim.Optimizer, spread: dict[int, nn.Parameter]) -> None:
-    """Replace the optimiser's parameters by their shards, given by the id of the whole ones, with their shard of the state."""
-    for entry in optimizer.param_groups:
-        entry["params"] = [spread[id(p)] for p in entry["params"]]
-    for old in list(optimizer.state):
-        parameter = cast(DTensor, spread[id(old)])
-        optimizer.state[parameter] = {
-            key: distribute_tensor(value, parameter.device_mesh, parameter.placements) if value.shape == parameter.shape else value
-            for key, value in optimizer.state.pop(old).items()
-        }
-
-
-def sharing_mode() -> Literal["whole", "fsdp", "deepspeed"]:
-    """What `distributed_type` asks for: a whole network in every process, a sharded one (FSDP), or DeepSpeed's engine."""
-    if was_launched() and os.environ.get("ACCELERATE_USE_DEEPSPEED") == "true":
-        if find_spec("deepspeed") is None:
-            raise ComponentError(
-                "the launch configuration asks for DeepSpeed, which is not installed",
-                where="distributed_type: DEEPSPEED",
-                expected="the package deepspeed in this environment",
-                todo="pip install deepspeed, or distributed_type: FSDP, which needs no further package",
-            )
-        return "deepspeed"
-    return "fsdp" if process_count() > 1 and os.environ.get("ACCELERATE_USE_FSDP") == "true" else "whole"
-
-
-def refuse_unsupported(accelerator: Accelerator) -> None:
-    """Refuse a launch configuration that cannot be followed, before there is work to lose."""
-    if sharing_mode() == "deepspeed":
-        refuse_configuration(accelerator.state.deepspeed_plugin.deepspeed_config)
-
-
-def choose_strategy(trained: Trainable, accelerator: Accelerator, reporter: Reporter) -> Strategy:
+def choose_strategy(
+    network: Network,
+    hardware: Hardware,
+    groups: Sequence[Group],
+    optimizer: RowAdamW,
+    clip: float,
+    accelerator: Accelerator,
+    reporter: Reporter,
+) -> DataParallel:
     """The strategy that was asked for; a note says what is sharded."""
-    asked, count = sharing_mode(), trained.processes.count
+    asked, count = sharing_mode(), hardware.processes.count
     if asked == "whole":
-        return DataParallel(trained)
-    if any(values["step"].numel() > 1 for values in trained.optimizer.state.values()):
+        return DataParallel(network, hardware, groups, optimizer, clip)
+    if any(values["step"].numel() > 1 for values in optimizer.state.values()):
         raise UsageError(
             "the checkpoint comes from sparse updates, which need whole label tables in every process",
             where=f"distributed_type: {asked.upper()}",
@@ -477,7 +375,6 @@ def choose_strategy(trained: Trainable, accelerator: Accelerator, reporter: Repo
         )
     if asked == "fsdp":
         reporter.note(f"backbone and label tables are sharded over {count} processes")
-        return FullySharded(trained)
-
+        return FullySharded(network, hardware, groups, optimizer, clip)
     reporter.note(f"DeepSpeed steps the optimiser (processes: {count})")
-    return DeepSpeedZero(trained, accelerator)
+    return DeepSpeedZero(network, hardware, groups, optimizer, clip, accelerator)

@@ -284,68 +284,40 @@ def test_only_the_last_two_are_kept(tmp_path: Path) -> None:
     assert [p.name for p in whole_checkpoints(tmp_path)] == ["step-00000003", "step-00000004"]
 
 
-def test_a_half_written_one_does_not_count(tmp_path: Path) -> None:
-    layer, optimizer = trained()
-    save_checkpoint(tmp_path, *kept(layer, optimizer), TrainingState(step=1), {})
-    save_checkpoint(tmp_path, *kept(layer, optimizer), TrainingState(step=2), {})
-    (tmp_path / "step-00000002" / "DONE").unlink()
-    position, _ = load_checkpoint(tmp_path, layer, optimizer, pytest.fail) or pytest.fail("no checkpoint")
-    assert position.step == 1
+FILES = ("weights.safetensors", "optimizer.pt", "best.safetensors")
 
 
-@pytest.mark.parametrize("file", ["weights.safetensors", "optimizer.pt", "position.json", "best.safetensors"])
-def test_a_damaged_one_is_passed_over_for_the_one_before(tmp_path: Path, file: str) -> None:
+@pytest.mark.parametrize(
+    ("file", "change", "why"),
+    [
+        ("DONE", "remove", None),  # half written
+        ("DONE", "empty", "step-00000002 is damaged"),  # without hashes
+        ("best.safetensors", "remove", "'best.safetensors' of the checkpoint is gone"),
+        *((file, "overwrite", "step-00000002 is damaged") for file in (*FILES, "position.json")),
+        *((file, "flip a bit", f"the file '{file}' of the checkpoint is damaged") for file in FILES),
+    ],
+)
+def test_a_damaged_one_is_passed_over_for_the_one_before(tmp_path: Path, file: str, change: str, why: str | None) -> None:
     layer, optimizer = trained()
-    save_checkpoint(tmp_path, *kept(layer, optimizer), TrainingState(step=1), {})
-    save_checkpoint(tmp_path, *kept(layer, optimizer), TrainingState(step=2), {"weight": torch.ones(2, 3)})
-    (tmp_path / "step-00000002" / file).write_bytes(b"\x00damaged")
+    for step in (1, 2):
+        save_checkpoint(tmp_path, *kept(layer, optimizer), TrainingState(step=step), {"weight": torch.ones(2, 3)})
+    path = tmp_path / "step-00000002" / file
+    before = path.read_bytes()
+    path.unlink()
+    if change != "remove":
+        path.write_bytes({"empty": b"", "overwrite": b"\x00damaged", "flip a bit": before[:-1] + bytes([before[-1] ^ 1])}[change])
+    if change in ("remove", "empty"):
+        assert [place.name for place in whole_checkpoints(tmp_path)] == ["step-00000001"]
     told: list[str] = []
-    position, _ = load_checkpoint(tmp_path, layer, optimizer, told.append) or pytest.fail("no checkpoint")
-    assert position.step == 1
-    assert len(told) == 1
-    assert "step-00000002 is damaged" in told[0]
+    position, best = load_checkpoint(tmp_path, layer, optimizer, told.append) or pytest.fail("no checkpoint")
+    assert (position.step, list(best)) == (1, ["weight"])
+    assert len(told) == (why is not None)
+    assert (why or "") in "".join(told)
 
 
 def test_nothing_to_resume_from(tmp_path: Path) -> None:
     layer, optimizer = trained()
     assert load_checkpoint(tmp_path, layer, optimizer, pytest.fail) is None
-
-
-@pytest.mark.parametrize("file", ["weights.safetensors", "optimizer.pt", "best.safetensors"])
-def test_one_flipped_bit_is_told_and_not_trained_on(tmp_path: Path, file: str) -> None:
-    layer, optimizer = trained()
-    for step in (1, 2):
-        save_checkpoint(tmp_path, *kept(layer, optimizer), TrainingState(step=step), {"weight": torch.ones(2, 3)})
-    path = tmp_path / "step-00000002" / file
-    content = bytearray(path.read_bytes())
-    content[-1] ^= 1
-    path.write_bytes(content)
-    told: list[str] = []
-    position, _ = load_checkpoint(tmp_path, layer, optimizer, told.append) or pytest.fail("no checkpoint")
-    assert position.step == 1
-    assert f"the file '{file}' of the checkpoint is damaged" in told[0]
-
-
-def test_one_without_the_weights_of_the_best_epoch_is_not_whole(tmp_path: Path) -> None:
-    layer, optimizer = trained()
-    for step in (1, 2):
-        save_checkpoint(tmp_path, *kept(layer, optimizer), TrainingState(step=step, best=0.3), {"weight": torch.ones(2, 3)})
-    (tmp_path / "step-00000002" / "best.safetensors").unlink()
-    assert [place.name for place in whole_checkpoints(tmp_path)] == ["step-00000001"]
-    told: list[str] = []
-    position, best = load_checkpoint(tmp_path, layer, optimizer, told.append) or pytest.fail("no checkpoint")
-    assert (position.step, list(best)) == (1, ["weight"])
-    assert "'best.safetensors' of the checkpoint is gone" in told[0]
-
-
-def test_a_mark_without_hashes_does_not_count(tmp_path: Path) -> None:
-    layer, optimizer = trained()
-    save_checkpoint(tmp_path, *kept(layer, optimizer), TrainingState(step=1), {})
-    (tmp_path / "step-00000001" / "DONE").write_text("")
-    assert whole_checkpoints(tmp_path) == []
-    told: list[str] = []
-    assert load_checkpoint(tmp_path, layer, optimizer, told.append) is None
-    assert len(told) == 1
 
 
 def test_a_link_in_the_place_of_a_checkpoint_is_replaced(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The optimiser steps rows of label tables, by groups, rates and schedules."""
+"""The optimiser steps rows of label tables, by groups, rates and schedules; options of the stages and their defaults."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import ComponentError, UsageError
-from plant_cli.runs.group import SINGLE_PROCESS
 from plant_cli.training import optimiser
 from plant_cli.training.optimiser import (
     Group,
@@ -26,10 +25,19 @@ from plant_cli.training.optimiser import (
     make_optimizer,
     set_rates,
     sparse_tables,
+    touched_rows,
     unfreeze,
 )
-from plant_cli.training.strategies import add_gradients, clip_gradients, full_state, scale_gradients, touched_rows
-from plant_cli.training.training_options import EVERYTHING, Schedule, layer_share
+from plant_cli.training.training_options import (
+    EVERYTHING,
+    LEAST_GAIN,
+    PATIENCE,
+    RATE_HEAD,
+    FinetuneOptions,
+    PretrainOptions,
+    Schedule,
+    layer_share,
+)
 
 ROWS, STEPS, WIDTH = 6, 12, 3
 
@@ -235,22 +243,6 @@ def test_shares_fall_from_the_last_layers_to_the_first() -> None:
     assert [layer_share(depth, "geometric") for depth in range(3)] == pytest.approx([1, 1 / 2.6, 1 / 6.76])
 
 
-@pytest.mark.parametrize("largest", [0.5, 100.0])
-def test_sparse_gradients_are_clipped_as_dense_ones(largest: float) -> None:
-    """Two micro-batches that share a row accumulate; the norm is that of the sum."""
-    parts, dense = ([table(), table(1)] for _ in range(2))
-    for labels in (torch.tensor([0, 2]), torch.tensor([2, 4])):
-        for (rows, other), is_sparse in ((parts, True), (dense, False)):
-            loss = functional.embedding(labels, rows, sparse=is_sparse).square().sum() + other.square().sum()
-            loss.backward()  # type: ignore[no-untyped-call]
-    assert parts[0].grad is not None
-    assert parts[0].grad.is_sparse
-    clip_gradients(parts, largest)
-    torch.nn.utils.clip_grad_norm_(dense, largest)
-    torch.testing.assert_close(parts[0].grad.to_dense(), dense[0].grad, rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(parts[1].grad, dense[1].grad, rtol=1e-12, atol=1e-12)
-
-
 def test_rows_named_twice_are_touched_once_with_their_sum() -> None:
     rows = table()
     functional.embedding(torch.tensor([4, 1, 4]), rows, sparse=True).sum().backward()  # type: ignore[no-untyped-call]
@@ -265,26 +257,80 @@ def test_a_dense_gradient_touches_every_row() -> None:
     assert touched_rows(rows)[0].tolist() == list(range(ROWS))
 
 
-def test_scaling_multiplies_sparse_and_dense_gradients() -> None:
-    dense, sparse = table(), table(1)
-    dense.grad = torch.ones_like(dense)
-    functional.embedding(torch.tensor([2]), sparse, sparse=True).sum().backward()  # type: ignore[no-untyped-call]
-    scale_gradients([dense, sparse], 0.25, SINGLE_PROCESS)
-    assert sparse.grad is not None
-    assert (dense.grad.unique().tolist(), sparse.grad.to_dense().sum().item()) == ([0.25], 0.25 * WIDTH)
+def test_help_and_default_come_from_one_place() -> None:
+    assert RATE_HEAD.help == "Default: 0.0003 with planted label tables, 0.001 without."
+    assert PATIENCE.help == "Default: 2 with planted label tables, all epochs without."
+    assert (RATE_HEAD.choose(None, planted=True), RATE_HEAD.choose(None, planted=False), RATE_HEAD.choose(0.5, planted=True)) == (
+        3e-4,
+        1e-3,
+        0.5,
+    )
+    assert PATIENCE.choose(None, planted=False) is None
+    assert LEAST_GAIN.choose(None, planted=False) == 0 < LEAST_GAIN.choose(None, planted=True)
+    assert RATE_HEAD.help in str(FinetuneOptions.model_fields["rate_head"].description)
 
 
-def test_a_process_on_its_own_adds_nothing() -> None:
-    parameter = table()
-    add_gradients(SINGLE_PROCESS, [parameter], [])
-    assert parameter.grad is None
+@pytest.mark.parametrize(
+    ("options", "needed"),
+    [
+        ({}, False),
+        ({"init": "random"}, False),
+        ({"init": "random", "anchor": 1.0}, True),
+        ({"shortlist": "words"}, True),
+        ({"shortlist": "none"}, False),
+    ],
+)
+def test_relevance_is_needed_for_the_anchor_and_a_shortlist(options: dict[str, object], needed: bool) -> None:
+    assert FinetuneOptions(**options).needs_relevance is needed
 
 
-def test_the_state_of_an_optimiser_is_given_if_it_is_to_be_kept() -> None:
-    parameter = table()
-    optimizer = torch.optim.AdamW([parameter])
-    parameter.grad = torch.ones_like(parameter)
-    optimizer.step()
-    assert full_state(optimizer, keep=False) == {}
-    kept = full_state(optimizer, keep=True)
-    assert torch.equal(kept["state"][0]["exp_avg"], optimizer.state[parameter]["exp_avg"])
+@pytest.mark.parametrize(
+    ("options", "regressed", "sizes", "epochs"),
+    [
+        ({}, True, (500, 7_189, 2_330), 5),  # 15,189 lists in an epoch, 69,900 wanted
+        ({}, True, (5_585, 20_000, 7_849), 3),
+        ({}, True, (50_000, 100_000, 200), 2),
+        ({}, True, (10, 10, 5_000), 10),
+        ({}, False, (5_585, 20_000, 7_849), 10),
+        ({"labels_per_document": -1}, True, (5, 30, 5_000), 6),
+        ({"epochs": 7}, True, (500, 7_189, 2_330), 7),
+    ],
+)
+def test_epochs_of_stage_1_follow_the_lists_that_a_label_is_ranked_in(
+    options: dict[str, object], regressed: bool, sizes: tuple[int, int, int], epochs: int
+) -> None:
+    documents, assignments, labels = sizes
+    found = PretrainOptions(**options).choose_epochs(regressed=regressed, documents=documents, assignments=assignments, labels=labels)
+    assert found == epochs
+
+
+def test_queries_that_start_near_their_place_learn_more_slowly() -> None:
+    assert PretrainOptions().choose_rate(regressed=True) < PretrainOptions().choose_rate(regressed=False)
+    assert PretrainOptions(rate_attention=0.5).choose_rate(regressed=True) == 0.5
+    assert PretrainOptions().regresses(able=True, titles=False)
+    assert not PretrainOptions().regresses(able=True, titles=True)
+    assert not PretrainOptions(start="random").regresses(able=True, titles=False)
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ({}, ["words", "titles", "neighbours", "linear"]),
+        ({"init": "random"}, []),
+        ({"init": "random", "network": False}, ["words", "titles", "neighbours", "linear"]),
+        ({"scorers": ["words, titles", "linear"]}, ["words", "titles", "linear"]),
+        ({"scorers": "none"}, []),
+        ({"scorers": [{"name": "linear", "strength": 1.0}]}, ["linear"]),
+    ],
+)
+def test_scorers_by_name_and_by_default(given: dict[str, object], names: list[str]) -> None:
+    assert [chosen.name for chosen in FinetuneOptions(**given).chosen_scorers] == names
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [({"network": False, "scorers": ["none"]}, "at least one scorer is needed"), ({"scorers": ["words,words"]}, "named twice")],
+)
+def test_scorers_that_make_no_model_are_refused(given: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        FinetuneOptions(**given)

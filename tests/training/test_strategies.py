@@ -14,12 +14,28 @@ from typing import Any
 
 import pytest
 import torch
+from accelerate import Accelerator, DeepSpeedPlugin
 from torch import nn
 from torch.distributed.tensor import DTensor
+from torch.nn import functional
 
-from plant_cli.api import UsageError
-from plant_cli.runs.group import gather_full
-from plant_cli.training.strategies import blocks, refuse_configuration
+from plant_cli.api import ComponentError, SilentReporter, UsageError
+from plant_cli.network.hardware import Hardware
+from plant_cli.runs import processes
+from plant_cli.runs.group import SINGLE_PROCESS
+from plant_cli.runs.processes import sharing_mode
+from plant_cli.training.optimiser import Rates, make_groups, make_optimizer
+from plant_cli.training.strategies import (
+    DataParallel,
+    add_gradients,
+    blocks,
+    choose_strategy,
+    clip_gradients,
+    full_state,
+    refuse_configuration,
+    scale_gradients,
+    stage_settings,
+)
 
 TEXTS = [["fever a cough b c", "patient d"], ["a b c d e f g"], ["cough", "fever patient a b"]]
 TARGETS = {"llama": ("q_proj", "v_proj"), "bert": ("query", "value")}
@@ -68,8 +84,7 @@ def learn(folder: Path, out: Path, epochs: Sequence[int], **options: Any) -> dic
     from plant_cli.training import checkpointing
     from plant_cli.training import optimiser as unfreezing
     from plant_cli.training.checkpointing import open_tracker
-    from plant_cli.training.loop import describe_trainable
-    from plant_cli.training.strategies import choose_strategy, sharing_mode
+    from plant_cli.training.strategies import choose_strategy
     from plant_cli.training.training_options import Schedule
 
     network = build(folder, **options)
@@ -82,9 +97,8 @@ def learn(folder: Path, out: Path, epochs: Sequence[int], **options: Any) -> dic
         parameter.requires_grad_(id(parameter) in chosen)
     optimizer = unfreezing.make_optimizer(groups, 0.01)
     checkpointing.load_checkpoint(out, network, optimizer, print)
-    accelerator = open_tracker(None, out, {}, cpu=sharing_mode() != "deepspeed")
-    trained = describe_trainable(network, hardware, groups, optimizer, 0.05)
-    strategy = choose_strategy(trained, accelerator, SilentReporter())
+    accelerator = open_tracker(None, out, {}, cpu=os.environ.get("ACCELERATE_USE_DEEPSPEED") != "true")
+    strategy = choose_strategy(network, hardware, groups, optimizer, 0.05, accelerator, SilentReporter())
 
     def loss_of(number: int) -> torch.Tensor:
         reading = Reading.of(*network.backbone.encode(network.backbone.tokenize(TEXTS[number])))
@@ -93,12 +107,15 @@ def learn(folder: Path, out: Path, epochs: Sequence[int], **options: Any) -> dic
             reading = network.decoder.read_groups(reading)
             groups = torch.nn.functional.softplus(torch.tensor([1.0, -1.0, 1.0]) * reading.group_logits).mean()
         logits = network.decoder(reading)
-        return (
-            groups + torch.nn.functional.softplus(torch.tensor([1.0, -1.0] * 3 + [1.0]) * logits).mean()
-        )  # whose gradient does not vanish
+        # a loss whose gradient does not vanish
+        return groups + torch.nn.functional.softplus(torch.tensor([1.0, -1.0] * 3 + [1.0]) * logits).mean()
+
+    def add_gradients(number: int, weight: float, *, last: bool) -> None:
+        loss, _ = strategy.compute(lambda: (loss_of(number), 1.0))
+        strategy.backward(loss * weight, last=last)
 
     groups = [replace(group, parameters=found) for group, found in zip(groups, strategy.groups, strict=True)]
-    strategy.backward(loss_of(0) * 0.0, last=True)
+    add_gradients(0, 0.0, last=True)
     strategy.step(0.0)  # of documents without any list: is not even counted
     seen = []
     for epoch in epochs:
@@ -113,11 +130,11 @@ def learn(folder: Path, out: Path, epochs: Sequence[int], **options: Any) -> dic
             weight = torch.zeros(1)
             for place, (number, part) in enumerate(share, 1):
                 weight += len(TEXTS[number]) * part
-                strategy.backward(loss_of(number) * len(TEXTS[number]) * part, last=place == len(share))
+                add_gradients(number, len(TEXTS[number]) * part, last=place == len(share))
             processes.add([weight])
             strategy.step(float(weight))
-        network.eval()
         with torch.no_grad(), strategy.gathered():  # the first reads more than the other
+            network.eval()
             seen += [float(loss_of(number)) for number in range(3 if processes.first else 1)]
     sizes = {"parameters": held([*network.parameters()])}
     sizes["state"] = held([value for values in optimizer.state.values() for value in values.values()])
@@ -268,11 +285,6 @@ def test_a_backbone_that_names_none_is_gathered_at_once(small_network: Callable[
     assert blocks(small_network().backbone_module) == []
 
 
-def test_what_is_not_spread_is_whole() -> None:
-    tensor = torch.ones(2)
-    assert gather_full(tensor) is tensor
-
-
 def refused(config: dict[str, Any]) -> UsageError:
     with pytest.raises(UsageError) as caught:
         refuse_configuration(config)
@@ -281,7 +293,7 @@ def refused(config: dict[str, Any]) -> UsageError:
 
 @pytest.mark.parametrize("stage", [0, 3])
 def test_other_stages_are_refused_with_what_shares_parameters(stage: int) -> None:
-    error = refused({"zero_optimization": {"stage": stage}})
+    error = refused(DeepSpeedPlugin(zero_stage=stage).deepspeed_config)
     assert f"stage {stage}" in error.what
     assert "FSDP" in error.todo
 
@@ -290,3 +302,117 @@ def test_an_optimiser_is_declared_once() -> None:
     error = refused({"zero_optimization": {"stage": 2}, "optimizer": {"type": "Adam"}, "scheduler": {}})
     assert "its own optimizer and scheduler" in error.what
     assert "deepspeed_config_file" in error.where
+
+
+def test_deepspeed_is_configured_by_the_launch_file_and_by_the_options_of_the_stage() -> None:
+    """Accelerate makes the configuration; what the stage says itself replaces what the launch file says."""
+    config = DeepSpeedPlugin(zero_stage=2, gradient_accumulation_steps=4, gradient_clipping=7.0).deepspeed_config
+    refuse_configuration(config)
+    config.update(stage_settings(clip=0.5, processes=2))
+    assert config["zero_optimization"]["stage"] == 2
+    assert config["gradient_clipping"] == 0.5
+    assert config["train_batch_size"] == 2 * config["train_micro_batch_size_per_gpu"] * config["gradient_accumulation_steps"] == 2
+    assert not config["bf16"]["enabled"]
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """A process that a launcher started; its number of processes and what they share is set by the test."""
+    for name in ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in (("RANK", "0"), ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29500")):
+        monkeypatch.setenv(name, value)
+    return monkeypatch
+
+
+@pytest.fixture
+def trained(small_network: Callable[..., Any]) -> dict[str, Any]:
+    network = small_network()
+    groups = make_groups(network, Rates(head=0.1, boost=0.1, attention=0.1, backbone=0.1))
+    hardware = Hardware(device=torch.device("cpu"), dtype=torch.float32)
+    optimizer = make_optimizer(groups, 0.0)
+    return {"network": network, "hardware": hardware, "groups": groups, "optimizer": optimizer, "clip": 1.0, "reporter": SilentReporter()}
+
+
+def test_networks_are_spread_where_the_launcher_says_so_and_there_is_somebody_to_share_with(launched: pytest.MonkeyPatch) -> None:
+    launched.setenv("WORLD_SIZE", "2")
+    assert sharing_mode() == "whole"
+    launched.setenv("ACCELERATE_USE_FSDP", "true")
+    assert sharing_mode() == "fsdp"
+    launched.setenv("WORLD_SIZE", "1")
+    assert sharing_mode() == "whole"
+
+
+def test_deepspeed_must_be_installed(launched: pytest.MonkeyPatch) -> None:
+    launched.setenv("ACCELERATE_USE_DEEPSPEED", "true")
+    launched.setattr(processes, "find_spec", lambda name: None)
+    assert sharing_mode() == "whole"  # a variable left behind, not a launcher's
+    launched.setenv("WORLD_SIZE", "1")
+    with pytest.raises(ComponentError, match="DeepSpeed, which is not installed") as caught:
+        sharing_mode()
+    assert "pip install deepspeed" in caught.value.todo
+    assert "FSDP" in caught.value.todo
+
+
+@pytest.mark.usefixtures("launched")
+def test_alone_the_network_stays_as_it_is(trained: dict[str, Any]) -> None:
+    strategy = choose_strategy(**trained, accelerator=Accelerator(cpu=True))
+    assert type(strategy) is DataParallel
+    assert not strategy.lockstep
+    assert strategy.groups == [group.parameters for group in trained["groups"]]
+
+
+def test_rows_that_have_had_steps_of_their_own_are_not_shared(trained: dict[str, Any], launched: pytest.MonkeyPatch) -> None:
+    table = trained["optimizer"].param_groups[0]["params"][0]
+    trained["optimizer"].state[table] = {"step": torch.ones(4)}
+    launched.setenv("WORLD_SIZE", "2")
+    launched.setenv("ACCELERATE_USE_FSDP", "true")
+    with pytest.raises(UsageError, match="sparse updates") as caught:
+        choose_strategy(**trained, accelerator=Accelerator(cpu=True))
+    assert "FSDP" in caught.value.where
+    assert "--resume" in caught.value.todo
+
+
+def table(seed: int = 0) -> nn.Parameter:
+    return nn.Parameter(torch.randn(6, 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64))
+
+
+@pytest.mark.parametrize("largest", [0.5, 100.0])
+def test_sparse_gradients_are_clipped_as_dense_ones(largest: float) -> None:
+    """Two micro-batches that share a row accumulate; the norm is that of the sum."""
+    parts, dense = ([table(), table(1)] for _ in range(2))
+    for labels in (torch.tensor([0, 2]), torch.tensor([2, 4])):
+        for (rows, other), is_sparse in ((parts, True), (dense, False)):
+            loss = functional.embedding(labels, rows, sparse=is_sparse).square().sum() + other.square().sum()
+            loss.backward()  # type: ignore[no-untyped-call]
+    assert parts[0].grad is not None
+    assert parts[0].grad.is_sparse
+    clip_gradients(parts, largest)
+    torch.nn.utils.clip_grad_norm_(dense, largest)
+    torch.testing.assert_close(parts[0].grad.to_dense(), dense[0].grad, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(parts[1].grad, dense[1].grad, rtol=1e-12, atol=1e-12)
+
+
+def test_scaling_multiplies_sparse_and_dense_gradients() -> None:
+    dense, sparse = table(), table(1)
+    dense.grad = torch.ones_like(dense)
+    functional.embedding(torch.tensor([2]), sparse, sparse=True).sum().backward()  # type: ignore[no-untyped-call]
+    scale_gradients([dense, sparse], 0.25)
+    assert sparse.grad is not None
+    assert (dense.grad.unique().tolist(), sparse.grad.to_dense().sum().item()) == ([0.25], 0.25 * 3)
+
+
+def test_a_process_on_its_own_adds_nothing() -> None:
+    parameter = table()
+    add_gradients(SINGLE_PROCESS, [parameter], frozenset())
+    assert parameter.grad is None
+
+
+def test_the_state_of_an_optimiser_is_given_if_it_is_to_be_kept() -> None:
+    parameter = table()
+    optimizer = torch.optim.AdamW([parameter])
+    parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    assert full_state(optimizer, keep=False) == {}
+    kept = full_state(optimizer, keep=True)
+    assert torch.equal(kept["state"][0]["exp_avg"], optimizer.state[parameter]["exp_avg"])

@@ -1,4 +1,4 @@
-"""Stage 2 for real, on a small network and a small made-up clinic."""
+"""Both stages for real, on a small network and a small made-up clinic."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import Any
 
 import polars as pl
 import pytest
+import torch
 from builders import record_again
-from clinic import Clinic, Interrupting
+from clinic import Clinic, Interrupting, weights
 
-from plant_cli.api import Interrupted, SilentReporter, TrainingError, UsageError
+from plant_cli.api import ComponentError, Interrupted, SilentReporter, TrainingError, UsageError
+from plant_cli.network.assembly import Network
+from plant_cli.runs.folder import VALIDATION
 from plant_cli.scoring.models import has_network
 from plant_cli.scoring.scorer_files import SCORERS
-from plant_cli.training import stage2
+from plant_cli.training import stage1, stage2
 from plant_cli.training.judging import Gain, Judge
 from plant_cli.training.prototypes import SHARPNESSES
 
@@ -187,3 +190,107 @@ def test_only_if_better_says_that_it_needs_scorers(trained: Clinic) -> None:
     reporter = SilentReporter()
     trained.run("finetune", "finetune.init=random", "finetune.only_if_better=true", "finetune.epochs=1", reporter=reporter)
     assert any("--only-if-better changes nothing: there are no scorers" in warning for warning in reporter.warnings)
+
+
+NARROW = "finetune.shortlist={name: words, size: 4, frequent: 2}"
+
+
+def history(trained: Clinic, stage: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (trained.path / stage / "history.jsonl").read_text().splitlines()]
+
+
+def has_recall(trained: Clinic, stage: str) -> bool:
+    return any(name.startswith("shortlist") for name in history(trained, stage)[-1])
+
+
+def test_by_default_it_is_used_where_labels_are_many(trained: Clinic, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained.planted().run("finetune", "finetune.epochs=1")
+    assert not has_recall(trained, "finetune")
+    monkeypatch.setattr(stage2, "SHORTLIST_FROM", 12)
+    trained.run("finetune", "finetune.epochs=1", tag="many")
+    assert has_recall(trained, "finetune-many")
+    trained.run("finetune", "finetune.epochs=1", "finetune.scorers=none", tag="alone")  # labels that are not proposed would learn little
+    assert not has_recall(trained, "finetune-alone")
+    trained.run("finetune", "finetune.epochs=1", "finetune.shortlist=none", tag="none")
+    assert not has_recall(trained, "finetune-none")
+    trained.run("finetune", "finetune.epochs=1", "finetune.loss=bce", tag="every")  # which looks at all labels
+    assert not has_recall(trained, "finetune-every")
+
+
+def test_epochs_are_judged_by_candidates_and_the_model_by_all_labels(trained: Clinic) -> None:
+    """Two labels of each document are scored after an epoch; figures, threshold and kept predictions of the model are of all twelve."""
+    narrow = "finetune.shortlist={name: words, size: 1, frequent: 1}"
+    result = trained.planted().run("finetune", "finetune.epochs=1", "finetune.scorers=none", narrow)
+    judged = [row["MAP"] for row in history(trained, "finetune")]
+    assert all(abs(result.summary["MAP"] - value) > 1e-3 for value in judged)
+    assert result.summary["shortlist recall@4"] <= 0.5
+    kept = pl.read_parquet(trained.path / "finetune" / VALIDATION)
+    assert kept["scores"].list.min().min() > 0
+    assert kept["labels"].list.len().unique().to_list() == [12]
+
+
+def test_it_is_refused_where_every_label_counts(trained: Clinic) -> None:
+    with pytest.raises(UsageError, match="of no use"):
+        trained.planted().run("finetune", "finetune.loss={name: bce}", NARROW)
+    trained.run("finetune", "finetune.loss={name: bce}", "finetune.epochs=1", "finetune.shortlist=none")
+
+
+@pytest.mark.parametrize("start", ["random", "regression"])
+def test_planting_moves_only_the_attention_and_ranks_relevant_words_higher(trained: Clinic, start: str) -> None:
+    trained.run("mig")
+    trained.run("pretrain-attn", "pretrain-attn.epochs=8", "pretrain-attn.rate_attention=1e-2", f"pretrain-attn.start={start}")
+    history = [json.loads(line) for line in (trained.path / "pretrain-attn" / "history.jsonl").read_text().splitlines()]
+    name = next(key for key in history[0] if key.startswith("nDCG"))
+    assert max(row[name] for row in history) > history[0][f"random {name}"] + 0.03
+    trained.run(
+        "finetune", "finetune.epochs=1", "finetune.rate_head=1e-12", "finetune.rate_boost=1e-12", "finetune.init=random", tag="fresh"
+    )
+    planted, fresh = weights(trained, "pretrain-attn"), weights(trained, "finetune-fresh")
+    moved = {n for n in planted if not torch.allclose(planted[n], fresh[n], atol=1e-6)}
+    assert moved
+    assert all(n.startswith(("queries", "norm", "to_query", "to_key")) for n in moved)
+    assert not (trained.path / "pretrain-attn" / "backbone.safetensors").exists()
+
+
+def test_a_loss_of_the_other_stage_is_refused(trained: Clinic) -> None:
+    trained.run("mig")
+    with pytest.raises(ComponentError, match="stage 2, not for stage 1"):
+        trained.run("pretrain-attn", "pretrain-attn.loss=bce")
+
+
+def test_a_regression_alone_ranks_relevant_words_higher_and_competes_as_the_start(trained: Clinic) -> None:
+    trained.run("mig")
+    result = trained.run("pretrain-attn", "pretrain-attn.epochs=1", "pretrain-attn.rate_attention=1e-12")
+    start, epoch = (json.loads(line) for line in (trained.path / "pretrain-attn" / "history.jsonl").read_text().splitlines())
+    assert (start["epoch"], start["loss"]) == (0, None)
+    name = next(key for key in start if key.startswith("nDCG"))
+    assert start[name] > start[f"random {name}"] + 0.03
+    assert start[name] == pytest.approx(epoch[name], abs=1e-6)
+    assert result.tables[0].rows[0][:2] == ["start", None]
+
+
+def test_queries_that_are_drawn_have_no_start_to_compete_with(trained: Clinic) -> None:
+    trained.run("mig")
+    result = trained.run("pretrain-attn", "pretrain-attn.start=random")
+    assert [row[0] for row in result.tables[0].rows] == ["1", "2"]
+
+
+def test_a_decoder_without_queries_starts_as_it_is_drawn_unless_a_regression_is_asked_for(
+    trained: Clinic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage1, "QueryDecoder", str)  # which no decoder is
+    trained.run("mig")
+    assert [row[0] for row in trained.run("pretrain-attn").tables[0].rows] == ["1", "2"]
+    with pytest.raises(ComponentError, match="cannot start from a regression") as caught:
+        trained.run("pretrain-attn", "pretrain-attn.start=regression", tag="other")
+    assert "--start random" in caught.value.todo
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_backbone_that_has_nothing_to_train_is_told(trained: Clinic, monkeypatch: pytest.MonkeyPatch, frozen: bool) -> None:
+    trained.run("mig")
+    if frozen:
+        monkeypatch.setattr(Network, "backbone_is_frozen", True)
+    reporter = SilentReporter()
+    trained.run("pretrain-attn", "pretrain-attn.freeze_backbone=false", reporter=reporter)
+    assert sum("has nothing that can be trained" in warning for warning in reporter.warnings) == frozen
