@@ -108,7 +108,7 @@ class HuggingFaceBackbone:
         return module
 
     def layer_groups(self) -> Sequence[Sequence[nn.Parameter]]:
-        """Layers that are unfrozen together, the last ones first."""
+        """Layers that are unfrozen together, from first to last."""
         return split_layers(self.network)
 
     def save(self, folder: Path) -> None:

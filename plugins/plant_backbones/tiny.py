@@ -91,7 +91,7 @@ class TinyBackbone:
         return self.network
 
     def layer_groups(self) -> Sequence[Sequence[nn.Parameter]]:
-        """Layers, the first ones first."""
+        """Layers from first to last."""
         return split_layers(self.network)
 
     def save(self, folder: Path) -> None:
