@@ -2,8 +2,8 @@
 
 `python -m tests.benchmarks.training --labels 8929 --json FILE`. A step is forward, loss, backward, clipping and AdamW. `ours` looks
 for hard negatives among all labels, `sparse` does so with `--sparse-updates`. `shortlist` scores a document's candidates, positives
-and random negatives alone, `sparse shortlist` with row-wise updates; `one by one` scores the same pairs document by document, and
-`bound` is no more than their matrix products. `reference` is PLM-CA (Edin et al. 2024): cross-attention of label queries, layer norm, a
+and random negatives alone, `sparse shortlist` with row-wise updates; `bound` is no more than
+their matrix products. `reference` is PLM-CA (Edin et al. 2024): cross-attention of label queries, layer norm, a
 vector per label, cross-entropy over all labels; `peer` is the paper's network through the library's fused attention, with our loss.
 """
 
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import DecoderShape, Reading
-from plant_cli.network.candidates import UNSCORED, last_positions, score_all, score_pairs
+from plant_cli.network.candidates import score_all, score_pairs
 from plant_cli.training.optimiser import RowAdamW
 from plant_cli.training.stage2 import add_random
 from plant_cli.training.strategies import clip_gradients
@@ -113,23 +113,6 @@ def shortlist(options: argparse.Namespace, *, sparse: bool = False) -> Callable[
     return training(options, decoder, lambda: focal(score_pairs(decoder, reading, selected), targets, selected), fused=True)
 
 
-def one_by_one(options: argparse.Namespace) -> Callable[[], object]:
-    """The same pairs, each document by itself: as many gradients of whole label tables."""
-    hidden, mask, targets = batch(options)
-    reading, decoder, selected, focal = Reading.of(hidden, mask), _decoder(options), pairs(options, targets), Focal(FocalOptions())
-    ends = last_positions(mask)
-
-    def loss() -> Tensor:
-        logits = torch.full_like(targets, UNSCORED)
-        for row, own in enumerate(selected):
-            alone = reading.select(slice(row, row + 1), slice(int(ends[row])))
-            chosen = own.nonzero().squeeze(1)
-            logits = logits.index_put((torch.tensor(row), chosen), decoder(alone, chosen)[0])
-        return focal(logits, targets, selected)
-
-    return training(options, decoder, loss, fused=True)
-
-
 def bound(options: argparse.Namespace) -> Callable[[], object]:
     """Eight matrix products of the same pairs: labels of a document x its positions x hidden size."""
     _, mask, targets = batch(options)
@@ -192,7 +175,6 @@ CONTENDERS: dict[str, Contender] = {
     "sparse": sparse,
     "shortlist": shortlist,
     "sparse shortlist": partial(shortlist, sparse=True),
-    "one by one": one_by_one,
     "bound": bound,
     "reference": reference,
     "peer": peer,
