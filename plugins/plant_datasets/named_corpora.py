@@ -121,12 +121,12 @@ def find_split_folders(path: Path, pattern: str) -> dict[SplitName, Path]:
     )
 
 
-def _read_json_files(reader: CorpusReader, paths: Sequence[Path], keys: str, read: Callable[[Any, Path], Line]) -> Iterator[Document]:
+def _read_json_files(reader: CorpusReader, paths: Sequence[Path], keys: str, read: Callable[[Path, Any], Line]) -> Iterator[Document]:
     """The document of each file."""
     for number, path in enumerate(paths, start=1):
         content = "\n".join(line for _, line in reader.lines(path))
         try:
-            found = read_json(content, keys, partial(read, path=path))
+            found = read_json(content, keys, partial(read, path))
         except Fault as fault:
             reader.bad.add(path, fault.line, fault.why, content[:500], column=fault.column)
         else:
@@ -136,7 +136,7 @@ def _read_json_files(reader: CorpusReader, paths: Sequence[Path], keys: str, rea
 def read_eurlex57k(data: DataSection, options: Eurlex57kOptions) -> Dataset:
     """Header, recitals and main body of each law, a JSON file each; a label is the number of a EuroVoc concept."""
 
-    def read(law: Any, path: Path) -> Line:
+    def read(path: Path, law: Any) -> Line:
         body = law["main_body"] if isinstance(law["main_body"], list) else [law["main_body"]]
         attached = [law.get("attachments")] if options.attachments else []
         pieces = [law.get("header") or law.get("title"), law.get("recitals"), *body, *attached]
@@ -190,7 +190,7 @@ def read_tibkat(data: DataSection, options: TibkatOptions) -> Dataset:
     """Title and abstracts of each record, a JSON-LD file each; labels are numbers of the GND, their German names the titles."""
     titles: dict[str, str | None] = {}
 
-    def read(record: Any, path: Path) -> Line:
+    def read(path: Path, record: Any) -> Line:
         nodes = _as_list(record["@graph"])
         document = next(node for node in nodes if "TIBKAT" in node.get("@id", ""))
         texts = [*_as_list(document.get("title")), *_as_list(document.get("abstract"))]
