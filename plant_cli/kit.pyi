@@ -234,8 +234,9 @@ from plant_cli.network.windows import (
 from plant_cli.network.windows import (
     split_layers as split_layers,
 )
-from plant_cli.relevance.normalise import entropy as entropy
-from plant_cli.relevance.normalise import mutual_information as mutual_information
+from plant_cli.relevance.mutual_information import divide_by_joint_entropy as divide_by_joint_entropy
+from plant_cli.relevance.mutual_information import entropy as entropy
+from plant_cli.relevance.mutual_information import mutual_information as mutual_information
 from plant_cli.scoring.lexical import (
     count_pieces as count_pieces,
 )

@@ -76,7 +76,7 @@ def terms_of(words: csr_array) -> Terms:
 def run_ours(words: csr_array, gold: csr_array, jobs: int, sign: Any = "positive") -> dict[str, float]:
     from plant_cli.relevance.cooccurrence import MemoryCounts
     from plant_cli.relevance.engine import Selection, Signal, keep_words
-    from plant_cli.relevance.normalise import mutual_information
+    from plant_cli.relevance.mutual_information import mutual_information
 
     terms, signal = terms_of(words), Signal(score=mutual_information, quasi_convex=True)
     start = time.perf_counter()

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from plant_cli.data.words import number_words
 from plant_cli.relevance.cooccurrence import MemoryCounts, Terms, count_terms
 from plant_cli.relevance.engine import KeptWords, Selection, Signal, keep_words
-from plant_cli.relevance.normalise import mutual_information
+from plant_cli.relevance.mutual_information import mutual_information
 
 Bits = npt.NDArray[np.bool_]
 MIG = Signal(score=mutual_information, quasi_convex=True)

@@ -15,7 +15,7 @@ from plant_cli.data.words import number_words
 from plant_cli.relevance import cooccurrence as module
 from plant_cli.relevance.cooccurrence import CountedPairs, MemoryCounts, Terms, count_terms, mark_presence
 from plant_cli.relevance.engine import Selection, Signal, keep_words
-from plant_cli.relevance.normalise import mutual_information
+from plant_cli.relevance.mutual_information import mutual_information
 from plant_cli.relevance.spooling import SpooledCounts, SpooledTerms, read_terms
 
 DOCUMENTS = ["b a a", "b c", "", "b a d", "c e"]

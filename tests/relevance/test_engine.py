@@ -15,7 +15,7 @@ from plant_cli.data.words import number_words
 from plant_cli.relevance import engine
 from plant_cli.relevance.cooccurrence import MemoryCounts, count_terms
 from plant_cli.relevance.engine import AbsentWords, KeptWords, Selection, Signal, best_of_rows, commonest_absent, contenders, keep_words
-from plant_cli.relevance.normalise import mutual_information
+from plant_cli.relevance.mutual_information import mutual_information
 
 SIGNS = pytest.mark.parametrize("sign", ["positive", "any"])
 

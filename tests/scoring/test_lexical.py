@@ -18,7 +18,7 @@ from scoring.conftest import Drawn
 from plant_cli.api import Documents
 from plant_cli.api.signals import Counts
 from plant_cli.data.words import count_known, number_words
-from plant_cli.relevance.normalise import mutual_information
+from plant_cli.relevance.mutual_information import mutual_information
 from plant_cli.scoring.lexical import (
     count_pieces,
     cut_documents,

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plant_cli.api import Counts
-from plant_cli.relevance import normalise as normalise_module
 from plant_cli.relevance.engine import KeptWords
-from plant_cli.relevance.normalise import Norm, add_title_words, entropy, mutual_information, normalise
+from plant_cli.relevance.mutual_information import entropy, mutual_information
+from plant_cli.relevance.normalisation import Norm, _grade, add_title_words, normalise
 
 
 def counts(total: int, word: Any, label: Any, both: Any) -> Counts:
@@ -129,7 +129,7 @@ def test_the_largest_value_may_be_that_of_a_label_in_another_block() -> None:
 def test_grades_fall_with_the_logarithm_of_the_rank() -> None:
     """The best word has grade 101, the next ones 100 down to 1 by limits between 0.0001 and 1 of the vocabulary."""
     words, kept = 57_352, [1, 2, 6, 7, 100, 5_000, 57_352]
-    found = normalise_module._grade(np.array(kept), words) * 101
+    found = _grade(np.array(kept), words) * 101
     limits = [0.0, *(10 ** (-4 + 4 * i / 99) * (words - 1) for i in range(100))]
     assert found.round(9).tolist() == [max(1, 101 - sum(limit < rank - 1 for limit in limits)) for rank in kept]
     assert found[:3].round(9).tolist() == [101, 100, 100]
