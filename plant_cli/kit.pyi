@@ -274,12 +274,6 @@ from plant_cli.scoring.lexical import (
     number_grams as number_grams,
 )
 from plant_cli.scoring.lexical import (
-    pack_matrix as pack_matrix,
-)
-from plant_cli.scoring.lexical import (
-    pack_strings as pack_strings,
-)
-from plant_cli.scoring.lexical import (
     score_passages as score_passages,
 )
 from plant_cli.scoring.lexical import (
@@ -289,14 +283,12 @@ from plant_cli.scoring.lexical import (
     unit_rows as unit_rows,
 )
 from plant_cli.scoring.lexical import (
-    unpack_matrix as unpack_matrix,
-)
-from plant_cli.scoring.lexical import (
-    unpack_strings as unpack_strings,
-)
-from plant_cli.scoring.lexical import (
     weigh_counts as weigh_counts,
 )
+from plant_cli.scoring.packing import pack_matrix as pack_matrix
+from plant_cli.scoring.packing import pack_strings as pack_strings
+from plant_cli.scoring.packing import unpack_matrix as unpack_matrix
+from plant_cli.scoring.packing import unpack_strings as unpack_strings
 from plant_cli.scoring.ridge import (
     Similarity as Similarity,
 )

@@ -8,7 +8,8 @@ from dataclasses import asdict
 from plant_cli.api import BackboneSpec, Column, LossSpec, Result, StageContext, Table
 from plant_cli.api.context import Cell, with_tag
 from plant_cli.network.design import find_design
-from plant_cli.network.reading_checks import load_statistics, warn_of_languages
+from plant_cli.network.reading_checks import warn_of_languages
+from plant_cli.relevance.relevance_table import load_statistics
 from plant_cli.runs.session import open_session
 from plant_cli.scoring.calibration import FLATTEST, Calibrated, find_flattest
 from plant_cli.scoring.decisions import describe_source, describe_tuning

@@ -11,7 +11,7 @@ from plant_cli.commands.scored_split import report, require_every_score, score_s
 from plant_cli.data.files import read_size
 from plant_cli.evaluation.systems import find_chosen
 from plant_cli.network.candidates import propose
-from plant_cli.network.reading_checks import load_statistics
+from plant_cli.relevance.relevance_table import load_statistics
 from plant_cli.runs.session import open_session
 from plant_cli.runs.word_store import open_words
 from plant_cli.scoring.models import has_network, load_model

@@ -5,7 +5,8 @@ from __future__ import annotations
 from plant_cli.api import BackboneSpec, Column, LossSpec, Result, StageContext, Table
 from plant_cli.api.context import with_tag
 from plant_cli.network.design import find_design
-from plant_cli.network.reading_checks import load_statistics, warn_of_languages
+from plant_cli.network.reading_checks import warn_of_languages
+from plant_cli.relevance.relevance_table import load_statistics
 from plant_cli.runs.session import open_session
 from plant_cli.training.materials import Inputs
 from plant_cli.training.stage1 import Planted, plant_attention

@@ -17,7 +17,7 @@ from plant_cli.data.words import count_in_order, find_words
 from plant_cli.network.assembly import Network
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import HiddenReader
-from plant_cli.network.reading_checks import WordStatistics
+from plant_cli.relevance.relevance_table import WordStatistics
 
 UNSCORED = -1e4  # logit of a label that was not scored: a probability of 0
 

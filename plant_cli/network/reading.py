@@ -119,15 +119,6 @@ def lay_out_words(words: Sequence[Rows] | None, rows: Rows, mask: Tensor) -> Ten
     return torch.from_numpy(laid_out).to(mask.device)
 
 
-def tokenize(
-    network: Network, texts: Sequence[str], reporter: Reporter, name: str, batch: int = 512, evidence: Evidence | None = None
-) -> TokenBatch:
-    """Tokenise a split, with progress and a warning about the part that is not read."""
-    tokens = make_tokens(network, texts, reporter, name, batch)
-    warn_of_cut(network, tokens, reporter, name, evidence)
-    return tokens
-
-
 def make_tokens(network: Network, texts: Sequence[str], reporter: Reporter, name: str, batch: int = 512) -> TokenBatch:
     """Tokenise a split, with progress."""
     parts: list[TokenBatch] = []

@@ -1,42 +1,17 @@
-"""Which words and languages of a corpus a network reads."""
+"""Which languages and how much of each text of a corpus a network reads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from plant_cli.api import Backbone, BackboneSpec, Corpus, Reporter, SplitName
+from plant_cli.api import Backbone, BackboneSpec, Reporter, SplitName
 from plant_cli.data.checks import Finding
 from plant_cli.data.documents import take_texts
 from plant_cli.data.languages import name_language, share_languages
 from plant_cli.network.cuts import measure_cut
 from plant_cli.network.design import Design
-from plant_cli.relevance.relevance_table import RelevanceTable, count_documents, load_relevance, read_label_index, read_vocabulary
-
-
-@dataclass(frozen=True, kw_only=True)
-class WordStatistics:
-    """Counts of words and labels in train, and the relevance of words for labels."""
-
-    table: RelevanceTable
-    docs_with_word: npt.NDArray[np.int64]  # training documents with each word [V]
-    docs_with_label: npt.NDArray[np.int64]  # training documents with each label [L]
-    documents: int  # training documents N
-
-
-def load_statistics(folder: Path, corpus: Corpus) -> WordStatistics:
-    """Read the relevance of a run and its counts; `ArtefactError` if a file is missing, damaged or made for other labels."""
-    return WordStatistics(
-        table=load_relevance(folder, corpus.labels.hash),
-        docs_with_word=read_vocabulary(folder)["docs_with_word"].to_numpy(),
-        docs_with_label=read_label_index(folder)["docs_with_label"].to_numpy(),
-        documents=count_documents(folder) or corpus.sizes["train"],
-    )
-
 
 Texts = Mapping[SplitName, Sequence[str]]
 FOREIGN = 0.1  # share of the documents in other languages than the backbone was trained on that is worth a warning

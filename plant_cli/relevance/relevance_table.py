@@ -13,7 +13,7 @@ import polars as pl
 import yaml
 from scipy.sparse import csr_array
 
-from plant_cli.api.corpus import LabelIndex
+from plant_cli.api.corpus import Corpus, LabelIndex
 from plant_cli.api.errors import ArtefactError, first_line
 from plant_cli.data.files import replacing
 from plant_cli.data.parquet import panics_as_errors, write_frames
@@ -264,6 +264,26 @@ def count_documents(folder: Path) -> int | None:
     """How many documents the words were counted in; None if the file does not say so."""
     found = pl.read_parquet_metadata(folder / WORDS).get(DOCUMENTS)
     return None if found is None else int(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WordStatistics:
+    """Counts of words and labels in train, and the relevance of words for labels."""
+
+    table: RelevanceTable
+    docs_with_word: npt.NDArray[np.int64]  # training documents with each word [V]
+    docs_with_label: npt.NDArray[np.int64]  # training documents with each label [L]
+    documents: int  # training documents N
+
+
+def load_statistics(folder: Path, corpus: Corpus) -> WordStatistics:
+    """Read the relevance of a run and its counts; `ArtefactError` if a file is missing, damaged or made for other labels."""
+    return WordStatistics(
+        table=load_relevance(folder, corpus.labels.hash),
+        docs_with_word=read_vocabulary(folder)["docs_with_word"].to_numpy(),
+        docs_with_label=read_label_index(folder)["docs_with_label"].to_numpy(),
+        documents=count_documents(folder) or corpus.sizes["train"],
+    )
 
 
 def _write(frame: pl.DataFrame, path: Path, metadata: dict[str, str]) -> None:

@@ -21,8 +21,7 @@ from plant_cli.network.compute import LABEL_MULTIPLE
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.list_ranking import kendall_tau, ndcg, random_ndcg
 from plant_cli.network.reading import OUTSIDE, HiddenReader, lengths, match_texts, sorted_batches
-from plant_cli.network.reading_checks import WordStatistics
-from plant_cli.relevance.relevance_table import RelevanceTable
+from plant_cli.relevance.relevance_table import RelevanceTable, WordStatistics
 from plant_cli.training.materials import Material
 
 Rows = npt.NDArray[np.int64]

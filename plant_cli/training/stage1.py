@@ -7,7 +7,7 @@ from typing import Any
 
 from plant_cli.api import ComponentError, DataError, LossSpec, QueryDecoder
 from plant_cli.network.assembly import save_network
-from plant_cli.network.reading_checks import WordStatistics
+from plant_cli.relevance.relevance_table import WordStatistics
 from plant_cli.training.loop import Plan, TrainingLoop, TrainingResult
 from plant_cli.training.materials import Inputs, Setup, build_loss, micro_sizes, set_up
 from plant_cli.training.optimiser import Rates, decide_sparse

@@ -35,11 +35,29 @@ from plant_cli.data.words import number_words
 from plant_cli.network.cuts import Cut, CutEvidence, cut_summary, measure_cut
 from plant_cli.network.design import Design
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import OUTSIDE, DocumentWords, LiveReader, find_token_words, lengths, match_texts, sorted_batches, tokenize
-from plant_cli.network.reading_checks import find_cut_texts, find_languages, load_statistics, warn_of_languages
+from plant_cli.network.reading import (
+    OUTSIDE,
+    DocumentWords,
+    LiveReader,
+    find_token_words,
+    lengths,
+    make_tokens,
+    match_texts,
+    sorted_batches,
+    warn_of_cut,
+)
+from plant_cli.network.reading_checks import find_cut_texts, find_languages, warn_of_languages
+from plant_cli.relevance.relevance_table import load_statistics
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 Make = Callable[..., Any]
+
+
+def tokenize(network: Any, texts: list[str], reporter: Any, name: str, batch: int = 512, evidence: Any = None) -> Any:
+    """Tokens of a split, with the warning about the part that is not read."""
+    tokens = make_tokens(network, texts, reporter, name, batch)
+    warn_of_cut(network, tokens, reporter, name, evidence)
+    return tokens
 
 
 def test_tokens_do_not_depend_on_the_batch_and_what_is_cut_is_told(small_network: Make) -> None:

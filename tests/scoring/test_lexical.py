@@ -33,15 +33,12 @@ from plant_cli.scoring.lexical import (
     leave_out_words,
     make_vectors,
     measure_relevance,
-    pack_matrix,
-    pack_strings,
     score_passages,
     score_words,
     unit_rows,
-    unpack_matrix,
-    unpack_strings,
     weigh_counts,
 )
+from plant_cli.scoring.packing import pack_matrix, pack_strings, unpack_matrix, unpack_strings
 from plant_cli.scoring.sparse_scores import cut_rows
 
 TEXTS = ["a fever and a cough", "", "leg", "one two three four five six seven"]

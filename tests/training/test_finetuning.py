@@ -20,7 +20,7 @@ from plant_cli.api import DecoderShape, GroupedReading, Reading, SilentReporter,
 from plant_cli.network import candidates as label_scores
 from plant_cli.network.candidates import ShortlistedLabels, score_pairs
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import LiveReader, tokenize
+from plant_cli.network.reading import LiveReader, make_tokens
 from plant_cli.training import stage2 as finetuning
 from plant_cli.training.stage2 import Anchor, FineTuning, group_loss
 
@@ -40,7 +40,7 @@ class Parts:
 @pytest.fixture
 def parts(small_network: Callable[..., Any]) -> Parts:
     network = small_network(labels=6)
-    reader = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "train"), CPU)
+    reader = LiveReader(network, make_tokens(network, TEXTS, SilentReporter(), "train"), CPU)
     split = Split(name="train", doc_ids=["a", "b", "c"], texts=TEXTS, gold=GOLD, unseen=csr_array((3, 0)))
     return Parts(network, reader, split)
 

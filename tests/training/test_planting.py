@@ -21,9 +21,8 @@ from plant_cli.data.words import number_words
 from plant_cli.network import attention as log
 from plant_cli.network.compute import in_one_thread
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import LiveReader, tokenize
-from plant_cli.network.reading_checks import WordStatistics
-from plant_cli.relevance.relevance_table import RelevanceTable
+from plant_cli.network.reading import LiveReader, make_tokens
+from plant_cli.relevance.relevance_table import RelevanceTable, WordStatistics
 from plant_cli.training import planting
 from plant_cli.training.materials import Material
 from plant_cli.training.planting import AttentionMeasure, Planter, RankedLists, planted_loss, rank_words
@@ -211,7 +210,7 @@ RELEVANCE = {"fever": 1.0, "cough": 0.6, "leg": 0.3}
 
 def measure(network: Any, order: Callable[[str], float], gold: list[list[int]], batch: int = 2) -> dict[str, float]:
     """The measure of a network whose attention on a token is what `order` says of its word."""
-    tokens = tokenize(network, TEXTS, SilentReporter(), "validation")
+    tokens = make_tokens(network, TEXTS, SilentReporter(), "validation")
 
     def rank(reading: Reading, labels: torch.Tensor) -> torch.Tensor:
         scores = torch.full((len(reading), len(labels), reading.mask.shape[1]), -torch.inf)

@@ -14,7 +14,7 @@ from torch import nn
 
 from plant_cli.api import ComponentError, Interrupted, Reading, SilentReporter, Split
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import LiveReader, tokenize
+from plant_cli.network.reading import LiveReader, make_tokens
 from plant_cli.runs.session import Session
 from plant_cli.training import prototypes
 from plant_cli.training.checkpointing import trained_state
@@ -27,7 +27,7 @@ GOLD = np.array([[1, 1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 1, 0], [0, 1, 
 
 
 def make(network: Any, stopping: bool = False, batch: int = 2, seed: int = 0) -> Prototypes:
-    reader = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "train"), CPU)
+    reader = LiveReader(network, make_tokens(network, TEXTS, SilentReporter(), "train"), CPU)
     ids = [str(row) for row in range(len(TEXTS))]
     split = Split(name="train", doc_ids=ids, texts=TEXTS, gold=csr_array(GOLD), unseen=csr_array((len(TEXTS), 0)))
     session = Session(reporter=SilentReporter(), run_path=Path("run"), folder=Path("run/finetune"), should_stop=lambda: stopping)

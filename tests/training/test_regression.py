@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import Interrupted, QueryDecoder, SilentReporter, Split
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import OUTSIDE, DocumentWords, LiveReader, tokenize
+from plant_cli.network.reading import OUTSIDE, DocumentWords, LiveReader, make_tokens
 from plant_cli.relevance.relevance_table import RelevanceTable
 from plant_cli.runs.session import Session
 from plant_cli.training.materials import Material
@@ -85,7 +85,7 @@ PLACES = {"fever": 0, "arm": 1, "leg": 2, "cough": 3}
 
 
 def make(network: Any, stopping: bool = False, batch: int = 2) -> QueryRegression:
-    reader = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "train"), CPU)
+    reader = LiveReader(network, make_tokens(network, TEXTS, SilentReporter(), "train"), CPU)
     gold = csr_array(np.ones((5, 4), dtype=np.int64))
     split = Split(name="train", doc_ids=[str(i) for i in range(5)], texts=TEXTS, gold=gold, unseen=csr_array((5, 0)))
     session = Session(reporter=SilentReporter(), run_path=Path("run"), folder=Path("run/pretrain-attn"), should_stop=lambda: stopping)
