@@ -219,7 +219,7 @@ def test_what_leaks_needs_a_flag_and_marks_every_figure(tmp_path: Path) -> None:
     assert read_json(run.path / "eval" / "metrics.json", "the metrics")["leakage"] is True
     assert any("LEAKAGE" in note for table in shown.tables for note in table.notes)
     run.run("significance", "significance.systems=[finetune, predict]")
-    for words in ("test documents are counted, too", "'predict' saw validation and test documents"):
+    for words in ("test documents are also counted", "'predict' saw validation and test documents"):
         assert any(words in warning for warning in run.reporter.warnings)
 
 

@@ -137,7 +137,7 @@ def test_one_training_document_teaches_no_weights_and_measures_no_calibration(cl
     told = SilentReporter()
     done = clinic("finetune", f"data.path={path}", "data.dataset=files", ALONE, reporter=told)
     assert any("could not be learned, so all count alike" in warning for warning in told.warnings)
-    assert any("how far probabilities are off is not measured" in note for note in done.tables[0].notes)
+    assert any("the error of probabilities is not measured" in note for note in done.tables[0].notes)
     assert done.summary["ECE"] is None
 
 

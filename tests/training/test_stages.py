@@ -174,7 +174,7 @@ def test_a_network_that_adds_nothing_is_left_out_where_that_is_asked_for(
     left_out = low <= 0
     assert result.summary["network_left_out"] == left_out
     assert has_network(trained.path / "finetune") != left_out
-    assert any("the model is of the scorers alone" in note for note in result.tables[0].notes) == left_out
+    assert any("the model has the scorers alone" in note for note in result.tables[0].notes) == left_out
     trained.run("predict")
     if not left_out:
         return
