@@ -320,7 +320,7 @@ from plant_cli.scoring.ridge import (
     weigh_terms as weigh_terms,
 )
 from plant_cli.scoring.sparse_scores import (
-    KEPT as KEPT,
+    LABELS_LISTED as LABELS_LISTED,
 )
 from plant_cli.scoring.sparse_scores import (
     cut_folds as cut_folds,

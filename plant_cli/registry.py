@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from plant_cli.api.components import PluginRecord, Spec, SpecT
 from plant_cli.api.context import NAME_RULE, names_folder
 from plant_cli.api.errors import ComponentError, PluginError, near_names
-from plant_cli.api.hooks import GROUP, HOOK_SPECS, HOOKS
+from plant_cli.api.hooks import ENTRY_POINT_GROUP, HOOK_SPECS, HOOKS
 from plant_cli.api.options import SHARED_SECTIONS, Choice, Options, former_names
 from plant_cli.api.specs import KINDS, TABLE, Kind, StageSpec, kind_of
 
@@ -41,7 +41,7 @@ GENERAL_LETTERS = ("-f", "-h", "-q")
 LONGEST_FAULT = 300  # characters of the message of a broken plugin
 VARIABLE, CORE = "PLANT_PLUGINS", "core"
 CHOOSE = f"{VARIABLE}=-NAME leaves one out"
-OWN = "plant-cli"  # the distribution of this module
+OWN_DISTRIBUTION = "plant-cli"  # the distribution of this module
 
 
 class Registry:
@@ -50,7 +50,7 @@ class Registry:
     def __init__(self) -> None:
         self.plugins: list[PluginRecord] = []
         self._owners: dict[tuple[str, str], list[tuple[Spec, PluginRecord]]] = defaultdict(list)
-        self._manager = pluggy.PluginManager(GROUP)
+        self._manager = pluggy.PluginManager(ENTRY_POINT_GROUP)
         self._manager.add_hookspecs(HOOK_SPECS)
 
     def load(self, points: Iterable[EntryPoint]) -> None:
@@ -182,7 +182,7 @@ class Registry:
 
     def strangers(self) -> list[PluginRecord]:
         """The working plugins of other distributions."""
-        return [record for record in self.plugins if record.distribution != OWN and not record.error]
+        return [record for record in self.plugins if record.distribution != OWN_DISTRIBUTION and not record.error]
 
     def blame(self, error: BaseException) -> tuple[PluginRecord, str] | None:
         """The stranger's plugin that raised an error, with file and line: that of the innermost frame of all its traces."""
@@ -273,7 +273,10 @@ def _identify(distribution: Distribution | None) -> tuple[str, str]:
 def installed() -> Registry:
     """The registry of all installed plugins. `PLANT_PLUGINS=a,b` loads only these and the core, `PLANT_PLUGINS=-a` all but this one."""
     registry = Registry()
-    points = sorted(entry_points(group=GROUP), key=lambda point: (_identify(point.dist)[0] != OWN, point.name != CORE, point.name))
+    points = sorted(
+        entry_points(group=ENTRY_POINT_GROUP),
+        key=lambda point: (_identify(point.dist)[0] != OWN_DISTRIBUTION, point.name != CORE, point.name),
+    )
     chosen = [name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()]
     without = {name[1:] for name in chosen if name.startswith("-")}
     only = {name for name in chosen if not name.startswith("-")}

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 from hypothesis import strategies as st
 from plant_datasets import FORMATS
-from plant_datasets.corpus_reader import SCHEMA
+from plant_datasets.corpus_reader import DOCUMENT_SCHEMA
 from scipy.sparse import csr_array, save_npz
 
 from plant_cli.api import DataSection, Dataset, DatasetSpec
@@ -44,7 +44,9 @@ def corpora(draw: st.DrawFn, labels: st.SearchStrategy[str]) -> Dataset:
         count = draw(st.integers(1, 3))
         own = [draw(st.lists(st.sampled_from(names), max_size=4, unique=True)) for _ in range(count)]
         texts = [draw(TEXTS).replace("/SEP/", " ") for _ in own]
-        splits[split] = pl.DataFrame({"doc_id": ids[3 * number : 3 * number + count], "text": texts, "labels": own}, schema=SCHEMA).lazy()
+        splits[split] = pl.DataFrame(
+            {"doc_id": ids[3 * number : 3 * number + count], "text": texts, "labels": own}, schema=DOCUMENT_SCHEMA
+        ).lazy()
     titles = [draw(st.none() | st.sampled_from(["a title", "Öl, roh", "x"])) for _ in names]
     return Dataset(
         splits=splits, labels=pl.DataFrame({"label": names, "title": titles}, schema={"label": pl.String, "title": pl.String}).lazy()
@@ -129,7 +131,7 @@ def _write_hub(folder: Path, split: str, rows: Rows, numbers: Mapping[str, int])
     import datasets
 
     text = datasets.Value("string")
-    columns = {name: [row[place] for row in rows] for place, name in enumerate(SCHEMA)}
+    columns = {name: [row[place] for row in rows] for place, name in enumerate(DOCUMENT_SCHEMA)}
     features = datasets.Features({"doc_id": text, "text": text, "labels": datasets.Sequence(text)})
     datasets.Dataset.from_dict(columns, features=features).save_to_disk(str(folder / split))
     known = json.loads((folder / "dataset_dict.json").read_text())["splits"] if (folder / "dataset_dict.json").exists() else []

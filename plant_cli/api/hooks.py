@@ -10,9 +10,9 @@ import pluggy
 from plant_cli.api.components import Spec
 from plant_cli.api.specs import KINDS, Kind
 
-GROUP = "plant"
-hookspec = pluggy.HookspecMarker(GROUP)
-hookimpl = pluggy.HookimplMarker(GROUP)
+ENTRY_POINT_GROUP = "plant"
+hookspec = pluggy.HookspecMarker(ENTRY_POINT_GROUP)
+hookimpl = pluggy.HookimplMarker(ENTRY_POINT_GROUP)
 
 
 def _declare(kind: Kind) -> Callable[[], Sequence[Spec]]:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.fields import FieldInfo
 
-LARGEST = 2**63 - 1  # the largest whole number that tensors and tables hold
+LARGEST_INTEGER = 2**63 - 1  # the largest whole number that tensors and tables hold
 DEVICE = re.compile(r"auto|(cpu|cuda|mps)(:\d{1,4})?")
 Level = Literal["everyday", "expert"]
 """`everyday` options have a line in the short help of a command, `expert` ones only in `--help-all`."""
@@ -30,8 +30,8 @@ class Options(BaseModel):
     @classmethod
     def _refuse_what_nothing_can_hold(cls, value: Any) -> Any:
         for item in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(item, int) and abs(item) > LARGEST:
-                raise ValueError(f"a whole number from -{LARGEST} to {LARGEST}")
+            if isinstance(item, int) and abs(item) > LARGEST_INTEGER:
+                raise ValueError(f"a whole number from -{LARGEST_INTEGER} to {LARGEST_INTEGER}")
             if isinstance(item, str) and "\0" in item:
                 raise ValueError("text without the character NUL")
         return value

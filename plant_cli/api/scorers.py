@@ -107,8 +107,8 @@ class Scorer(Protocol):
 
         Returns:
             Scores for each view of a document (most scorers have one; others add its best passage, …): csr [B, L] float32, finite, with
-            sorted columns, at most `plant_cli.kit.KEPT` labels of a document. A label that is not listed scores 0; if the list is full or
-            has negative scores, it scores less than the lowest that is listed.
+            sorted columns, at most `plant_cli.kit.LABELS_LISTED` labels of a document. A label that is not listed scores 0; if the list
+            is full or has negative scores, it scores less than the lowest that is listed.
         """
 
     def explain(self, document: Documents, labels: Sequence[int]) -> Sequence[Reason]:

@@ -12,7 +12,7 @@ from plant_cli.registry import Registry
 
 GROUPS = ("Begin", "Look", "Train by hand", "Corpus", "Tools")
 """Headings of `plant --help` in their order; those that other plugins add come after them."""
-HEADINGS = {"model": "Network", "machine": "Machine", "data": "Corpus", GENERAL: "Run and output"}
+SECTION_TITLES = {"model": "Network", "machine": "Machine", "data": "Corpus", GENERAL: "Run and output"}
 COLUMN, WIDEST = 28, 110  # characters of names that have their text in one column; of a line
 BY_RUN = "The corpus is that of the run."
 
@@ -64,11 +64,15 @@ def full_help(spec: StageSpec, registry: Registry, actions: Mapping[str, StageSp
     for flag in stage_flags(spec, registry):
         default = f" [default: {flag.default}]" if flag.default else ""
         grouped.setdefault("Arguments" if flag.positional else flag.section, []).append((flag.shown, flag.full_text + default))
-    order = ("Arguments", spec.name, *HEADINGS)
+    order = ("Arguments", spec.name, *SECTION_TITLES)
     parts = [
         *(textwrap.fill(text, width) for text in (spec.summary, spec.help, spec.source and f"Source: {spec.source}.") if text),
         _examples(spec),
-        *(list_texts(HEADINGS.get(name, name).replace(spec.name, "Options"), grouped[name], width) for name in order if name in grouped),
+        *(
+            list_texts(SECTION_TITLES.get(name, name).replace(spec.name, "Options"), grouped[name], width)
+            for name in order
+            if name in grouped
+        ),
         list_texts("Actions", [(name, action.summary) for name, action in actions.items()], width),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from plant_cli.api import Column, Result, Table
 from plant_cli.api.context import Cell
-from plant_cli.report.text import NUMBERS, format_row, printable, printable_cell, write_latex, write_markdown
+from plant_cli.report.text import NUMBER_KINDS, format_row, printable, printable_cell, write_latex, write_markdown
 
 GAP = 2  # blanks between columns
 LINE = 28  # characters of a text that stay on one line of a narrow terminal
@@ -31,7 +31,7 @@ def show(result: Result, form: str, *, quiet: bool = False, stream: TextIO | Non
         for table in result.tables:
             _show_on_terminal(table, console)
     else:
-        text = FORMS[form](result)
+        text = OUTPUT_FORMS[form](result)
         out.write(printable(text) if out.isatty() else text)
         out.flush()
     if form == "table" and result.next_step and not quiet:
@@ -48,7 +48,7 @@ def _show_on_terminal(table: Table, console: Console) -> None:
         drawn = RichTable(title=title, title_justify="left", title_style="bold", box=None, header_style="bold", pad_edge=False)
         narrow = sum(full[column] for column in kept) + GAP * (len(kept) - 1) > console.width
         for column in kept:
-            is_number = table.columns[column].kind in NUMBERS
+            is_number = table.columns[column].kind in NUMBER_KINDS
             width, justify = least[column] if narrow and is_number else None, "right" if is_number else "left"
             drawn.add_column(Text(names[column]), justify=justify, width=width, overflow="fold")  # type: ignore[arg-type]
         for row in rows:
@@ -65,7 +65,7 @@ def _least_width(column: Column, cells: Sequence[str]) -> int:
     """The least width of a column: its name and long texts may be broken between words, numbers may not."""
     words = max(map(cell_len, cells[0].split()), default=0)
     body = max(map(cell_len, cells[1:]), default=0)
-    return max(words, body if column.kind in NUMBERS else min(body, LINE))
+    return max(words, body if column.kind in NUMBER_KINDS else min(body, LINE))
 
 
 def _fit_columns(least: Sequence[int], width: int) -> Iterator[list[int]]:
@@ -85,7 +85,7 @@ def _fit_columns(least: Sequence[int], width: int) -> Iterator[list[int]]:
 def _plain_table(table: Table) -> str:
     rows = [[printable_cell(column.name) for column in table.columns], *(format_row(table, row) for row in table.rows)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(table.columns))]
-    right = [column.kind in NUMBERS for column in table.columns]
+    right = [column.kind in NUMBER_KINDS for column in table.columns]
     lines = ["  ".join(t.rjust(w) if r else t.ljust(w) for t, w, r in zip(row, widths, right, strict=True)).rstrip() for row in rows]
     return "".join(f"{line}\n" for line in [*filter(None, [printable(table.title)]), *lines, *map(printable, table.notes)])
 
@@ -130,7 +130,7 @@ def _finite(value: Any) -> Any:
     return value
 
 
-FORMS: dict[str, Callable[[Result], str]] = {
+OUTPUT_FORMS: dict[str, Callable[[Result], str]] = {
     "table": lambda result: "\n".join(map(_plain_table, result.tables)),
     "md": lambda result: "\n".join(map(write_markdown, result.tables)),
     "latex": lambda result: "\n".join(map(write_latex, result.tables)),

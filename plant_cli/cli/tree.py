@@ -74,7 +74,7 @@ def _line(error: Any, command: str) -> str:
 
 
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": WIDEST}
-HELP = "Explain a command, or one option: plant help finetune.epochs"
+HELP_SUMMARY = "Explain a command, or one option: plant help finetune.epochs"
 
 # The context and the formatter of commands are private classes of Typer: `Any` here.
 
@@ -146,7 +146,7 @@ class StageGroup(Explained, TyperGroup):
             spec = actions.get(name)
             text = first_clause(spec.summary) if spec else ", ".join(sorted(n.split()[-1] for n in actions))
             group = next(iter(actions.values())).group if actions else GROUPS[-1]
-            groups.setdefault(group, []).append((name, text or HELP))
+            groups.setdefault(group, []).append((name, text or HELP_SUMMARY))
         for group, rows in groups.items():
             formatter.write("\n" + list_lines(group, rows, terminal_width()) + "\n")
         with formatter.section("Options"):

@@ -18,16 +18,16 @@ from plant_cli.evaluation.gold import join_gold
 from plant_cli.evaluation.systems import find_chosen, locate
 from plant_cli.evaluation.threshold_tuning import tune_threshold
 from plant_cli.network.cuts import Cut
-from plant_cli.runs.folder import VALIDATION, Run
+from plant_cli.runs.folder import VALIDATION_FILE, Run
 from plant_cli.scoring.averaging import average_splits
 from plant_cli.scoring.decisions import write_thresholds
 from plant_cli.scoring.models import load_model
 from plant_cli.scoring.opened_models import find_source
 from plant_cli.scoring.predictions import PREDICTIONS, remove_scores, require_room, write_predictions
 from plant_cli.scoring.top_labels import Keep
-from plant_cli.training.judging import KEPT
+from plant_cli.training.judging import LABELS_JUDGED
 
-SCRATCH = "validation-scores"  # while an average is made
+AVERAGING_FOLDER = "validation-scores"  # while an average is made
 
 
 def average(context: StageContext, options: PredictOptions) -> Result:
@@ -56,15 +56,15 @@ def average(context: StageContext, options: PredictOptions) -> Result:
     require_room(context.folder, sum(map(len, splits.values())), len(corpus.labels), read_size(options.auc_disk))
 
     members = [partial(_load, context, options, name, folder, mig) for name, folder, mig in systems]
-    folders = {name: context.folder if name == options.split else context.folder / SCRATCH for name in splits}
-    best = average_splits(members, splits, corpus.labels, folders, options.mean, max(options.top_k, KEPT))
+    folders = {name: context.folder if name == options.split else context.folder / AVERAGING_FOLDER for name in splits}
+    best = average_splits(members, splits, corpus.labels, folders, options.mean, max(options.top_k, LABELS_JUDGED))
     for folder in folders.values():
         if folder != context.folder or not options.auc:
             remove_scores(folder)
     tuned = best["validation"]
     value = tune_threshold(tuned.labels, tuned.scores, join_gold(splits["validation"]), len(corpus.labels), options.tune).value
     write_thresholds(context.folder, value, options.tune, corpus.labels.hash)
-    write_predictions(context.folder / VALIDATION, tuned.labels, tuned.scores, splits["validation"], corpus.labels)
+    write_predictions(context.folder / VALIDATION_FILE, tuned.labels, tuned.scores, splits["validation"], corpus.labels)
     top, split, k = best[options.split], splits[options.split], options.top_k
     top = replace(top, labels=top.labels[:, :k], scores=top.scores[:, :k])
     decisions = None if thresholds is None else thresholds.decide(top.labels, top.scores)

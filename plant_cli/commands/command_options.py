@@ -10,11 +10,11 @@ from pydantic import field_validator, model_validator
 from plant_cli.api import Choice, Options, SplitName, UsageError, choice, exclusive_options, option, refuse_repeated
 from plant_cli.data.files import SIZE_PATTERN
 from plant_cli.data.shares import Shard
-from plant_cli.evaluation.results import DEFAULT_METRICS, FEWEST, ScoringOptions, parse_gates, refuse_too_few
-from plant_cli.evaluation.targets import FORM, parse_targets
+from plant_cli.evaluation.results import DEFAULT_METRICS, FEWEST_RESAMPLES, ScoringOptions, parse_gates, refuse_too_few
+from plant_cli.evaluation.targets import TARGET_FORM, parse_targets
 
 everyday = partial(option, level="everyday")  # in the short help of a command
-SHARE = r"^\d+/\d+$"  # of a corpus, such as 2/4
+SHARE_PATTERN = r"^\d+/\d+$"  # of a corpus, such as 2/4
 
 
 def _require_share(text: str | None) -> str | None:
@@ -60,7 +60,7 @@ class ConvertOptions(Options):
     shard: str | None = option(
         None,
         "Only this share of the documents, such as 2/4, into the folder OUTPUT, which all shares together make one corpus.",
-        pattern=SHARE,
+        pattern=SHARE_PATTERN,
     )
 
     _is_a_share = field_validator("shard")(_require_share)
@@ -180,7 +180,7 @@ class MigOptions(Options):
     memory: str = option("2GB", "Memory for the blocks of labels under way, such as 500MB.", pattern=SIZE_PATTERN)
     jobs: int | None = option(None, "Threads (default: --threads, else all cores).", ge=1)
     shard: str | None = option(
-        None, "Only count, and only this share of the training documents, such as 2/4; --merge adds the shares up.", pattern=SHARE
+        None, "Only count, and only this share of the training documents, such as 2/4; --merge adds the shares up.", pattern=SHARE_PATTERN
     )
     merge: tuple[str, ...] = option(
         (),
@@ -383,7 +383,7 @@ class SignificanceOptions(ScoringOptions):
         parse_gates(self.require)
 
 
-FEW, MANY = 10, 100  # labels of a text that are looked at
+LABELS_SUGGESTED, LABELS_ASSIGNED = 10, 100  # labels of a text that are looked at
 
 
 class SuggestOptions(Options):
@@ -395,7 +395,9 @@ class SuggestOptions(Options):
         argument=True,
     )
     text: str | None = everyday(None, "One text to label, instead of a table.")
-    top_k: int | None = everyday(None, f"Labels suggested for each text, at most (default: {FEW}; with --assigned {MANY}).", ge=1)
+    top_k: int | None = everyday(
+        None, f"Labels suggested for each text, at most (default: {LABELS_SUGGESTED}; with --assigned {LABELS_ASSIGNED}).", ge=1
+    )
     assigned: bool = everyday(False, "Only labels that reach the threshold tuned on validation.")
     thresholds: str | None = everyday(
         None,
@@ -430,14 +432,14 @@ class ThresholdOptions(Options):
         path="or name",
     )
     target: list[str] = everyday(
-        [], f"What automatic assignment must reach: {FORM}: the recall is then that of assigned and reviewed labels."
+        [], f"What automatic assignment must reach: {TARGET_FORM}: the recall is then that of assigned and reviewed labels."
     )
     review: float = everyday(
         0.1, "Lowest probability of a label to review. Not used when --target names both a precision and a recall.", ge=0, le=1
     )
     measure: SplitName | None = everyday(None, "Also measure on this split (such as test); nothing is chosen by it.")
     measure_predictions: str | None = option(None, "A file with the predictions of that split, for a system that is a file.", path=True)
-    bootstrap: int = option(1000, f"Resamples of the documents behind the intervals, {FEWEST} or more; 0: no intervals.", ge=0)
+    bootstrap: int = option(1000, f"Resamples of the documents behind the intervals, {FEWEST_RESAMPLES} or more; 0: no intervals.", ge=0)
     level: float = option(0.95, "Coverage of the intervals.", gt=0, lt=1)
 
     @field_validator("bootstrap")

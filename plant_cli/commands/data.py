@@ -32,7 +32,7 @@ from plant_cli.data.repair import require_writer, write_corpus, write_format
 from plant_cli.data.shares import Shard
 from plant_cli.data.splits import split_again
 
-FEW = 10  # files that are named when they are written
+NAMED_FILES = 10  # files that are named when they are written
 
 
 def make(context: StageContext, options: MakeOptions) -> Result:
@@ -149,10 +149,10 @@ def _describe_output(
     context: StageContext, counts: Mapping[SplitName, Sequence[int]], written: list[Path], output: str, next_step: str | None = None
 ) -> Result:
     """Documents and assignments of each split, and where they were written."""
-    for path in written[:FEW]:
+    for path in written[:NAMED_FILES]:
         context.reporter.note(f"wrote {path}")
-    if len(written) > FEW:
-        context.reporter.note(f"wrote {len(written) - FEW:,} more files")
+    if len(written) > NAMED_FILES:
+        context.reporter.note(f"wrote {len(written) - NAMED_FILES:,} more files")
     columns = [Column(name="split"), Column(name="documents", kind="count"), Column(name="assignments", kind="count")]
     return Result(
         tables=[Table(title=output, columns=columns, rows=[(name, *figures) for name, figures in counts.items()])],

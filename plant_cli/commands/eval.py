@@ -35,13 +35,13 @@ from plant_cli.evaluation.systems import (
 )
 from plant_cli.runs.folder import Run, StageFolder
 from plant_cli.runs.repetition import split_seed
-from plant_cli.scoring.predictions import NETWORK, WHOLE, list_parts
+from plant_cli.scoring.predictions import ALL_PARTS, NETWORK, list_parts
 
 Parts = dict[str, dict[str, Bound]]
 Reliabilities = dict[str, dict[str, Any]]
 
 
-SHOWN = ("P@1", "P@5", "nDCG@5", "R@50", "micro-F1", "macro-F1")  # in the record of the stage
+SUMMARY_METRICS = ("P@1", "P@5", "nDCG@5", "R@50", "micro-F1", "macro-F1")  # in the record of the stage
 
 COMPARE = "plant finetune --init random --tag baseline, then plant significance finetune finetune-baseline"
 DECIDE = "plant thresholds --target precision=0.9 says what can be assigned without a person; plant report makes a page of all figures"
@@ -109,7 +109,7 @@ def _evaluate(
 def _measure_reliability(numbering: Numbering, conditions: Conditions, predictions: Predictions) -> Reliabilities:
     """The reliability of the system and of its network, as far as their scores are probabilities."""
     alone = list_parts(conditions.system.folder).get(NETWORK) if conditions.system.folder else None
-    read = {WHOLE: predictions, **({NETWORK: read_predictions(alone, conditions.gold, numbering=numbering)} if alone else {})}
+    read = {ALL_PARTS: predictions, **({NETWORK: read_predictions(alone, conditions.gold, numbering=numbering)} if alone else {})}
     drawn = {"replicates": conditions.replicates, "level": conditions.level, "seed": conditions.seed}
     found = {name: measure_reliability(one, conditions.gold, **drawn) for name, one in read.items()}  # type: ignore[arg-type]
     return {name: one for name, one in found.items() if one is not None}
@@ -159,7 +159,9 @@ def _write(
     folder: Path, evaluation: Evaluation, conditions: Conditions, parts: Parts, reliability: Reliabilities, next_step: str
 ) -> Result:
     content = record_metrics(evaluation, conditions)
-    content |= {key: reliability[name] for key, name in (("calibration", WHOLE), ("calibration_network", NETWORK)) if name in reliability}
+    content |= {
+        key: reliability[name] for key, name in (("calibration", ALL_PARTS), ("calibration_network", NETWORK)) if name in reliability
+    }
     if parts:
         content["parts"] = {name: {metric: score.model_dump() for metric, score in scores.items()} for name, scores in parts.items()}
     kept = keep_documents(conditions.gold, conditions.convention)
@@ -172,5 +174,5 @@ def _write(
         tables=make_metric_tables(evaluation, conditions, describe(reliability), parts),
         data=content,
         next_step=next_step,
-        summary={name: evaluation.scores[name].value for name in SHOWN if name in evaluation.scores},
+        summary={name: evaluation.scores[name].value for name in SUMMARY_METRICS if name in evaluation.scores},
     )

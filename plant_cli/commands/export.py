@@ -15,12 +15,12 @@ from plant_cli.network.assembly import WEIGHTS, Network, load_network
 from plant_cli.runs.folder import current_time
 from plant_cli.scoring.decisions import THRESHOLDS
 from plant_cli.scoring.models import has_network
-from plant_cli.scoring.scorer_files import FOLDER, SCORERS, read_scorers
+from plant_cli.scoring.scorer_files import FOLDER, SCORERS_FILE, read_scorers
 
 CARD = "export.json"
 DECODER = "decoder.safetensors"
-LABELS = "labels.json"
-FORMAT = 1
+EXPORTED_LABELS_FILE = "labels.json"
+EXPORT_FORMAT = 1
 
 
 def run(context: StageContext, options: ExportOptions) -> Result:
@@ -36,12 +36,12 @@ def run(context: StageContext, options: ExportOptions) -> Result:
         if network is not None:
             written = dict(cast("ExportableBackbone", network.backbone).export(folder, merge=options.merge))
             shutil.copy2(source / WEIGHTS, folder / DECODER)
-        for name in (THRESHOLDS, SCORERS):
+        for name in (THRESHOLDS, SCORERS_FILE):
             if (source / name).exists():
                 shutil.copy2(source / name, folder / name)
         if (source / FOLDER).exists():
             shutil.copytree(source / FOLDER, folder / FOLDER)
-        write_json(folder / LABELS, [{"label": label, "title": title} for label, title in titles])
+        write_json(folder / EXPORTED_LABELS_FILE, [{"label": label, "title": title} for label, title in titles])
         files = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
         hashes = {name: hash_file(path) for name, path in files.items()}
         sizes = {name: path.stat().st_size for name, path in files.items()}
@@ -86,12 +86,17 @@ def _writable(options: ExportOptions, *, force: bool) -> Path:
 def _card(network: Network | None, corpus: Corpus, backbone: dict[str, Any]) -> dict[str, Any]:
     parts = "scorers" if network is None else "a backbone reads, label attention scores; scorers may add their scores"
     return {
-        "format": FORMAT,
+        "format": EXPORT_FORMAT,
         "what": f"A model that assigns labels to texts: {parts}. Trained with plant (PLANT).",
         "plant_version": __version__,
         "created": current_time(),
         **({} if network is None else _describe_network(network, backbone)),
-        "labels": {"file": LABELS, "count": len(corpus.labels), "hash": corpus.labels.hash, "order": "rows of the decoder's tables"},
+        "labels": {
+            "file": EXPORTED_LABELS_FILE,
+            "count": len(corpus.labels),
+            "hash": corpus.labels.hash,
+            "order": "rows of the decoder's tables",
+        },
         "data_hash": corpus.data_hash,
     }
 

@@ -13,9 +13,9 @@ from plant_cli.relevance.relevance_table import load_statistics
 from plant_cli.runs.session import open_session
 from plant_cli.scoring.calibration import FLATTEST, Calibrated, find_flattest
 from plant_cli.scoring.decisions import describe_source, describe_tuning
-from plant_cli.scoring.predictions import WHOLE
+from plant_cli.scoring.predictions import ALL_PARTS
 from plant_cli.scoring.scorer_fitting import FusionFit
-from plant_cli.training.judging import FIGURES, Gain
+from plant_cli.training.judging import VALIDATION_METRICS, Gain
 from plant_cli.training.materials import Inputs
 from plant_cli.training.scorers_alone import AloneResult, StageInputs, finetune_scorers
 from plant_cli.training.stage2 import FineTuned, finetune
@@ -47,8 +47,8 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
 def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | None) -> Result:
     outcome, quality = reached.training, reached.quality
     recalls = [name for name in outcome.kept if name.startswith("shortlist")]
-    alone = [f"{FIGURES[0]} of the network"] if reached.scorers else []
-    shown = [*FIGURES, *alone, *([quality] if quality else []), *recalls]
+    alone = [f"{VALIDATION_METRICS[0]} of the network"] if reached.scorers else []
+    shown = [*VALIDATION_METRICS, *alone, *([quality] if quality else []), *recalls]
     columns = [Column(name="epoch"), Column(name="loss", kind="exact")]
     columns += [Column(name=f"attention {name}" if name == quality else name, kind="points") for name in shown]
     rows = [[str(e["epoch"] or "start"), e["loss"], *(e[name] for name in shown)] for e in outcome.history]
@@ -63,7 +63,9 @@ def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | 
     tables = [Table(title="Fine-tuning (validation)", columns=columns, rows=rows, notes=[*notes, reached.speed.note])]
     figures = {name: reached.figures.get(name, outcome.kept[name]) for name in shown}
     if reached.parts:
-        tables.append(_list_parts("Each part alone (validation)", reached.parts, {name: figures[name] for name in FIGURES}, [conditions]))
+        tables.append(
+            _list_parts("Each part alone (validation)", reached.parts, {name: figures[name] for name in VALIDATION_METRICS}, [conditions])
+        )
     return Result(
         tables=tables,
         next_step=f"{with_tag('plant eval', tag)} --bootstrap 1000",
@@ -107,8 +109,10 @@ def _list_scorers(fitted: FusionFit | None) -> list[str]:
 
 
 def _list_parts(title: str, parts: Mapping[str, Mapping[str, float]], whole: Mapping[str, float], notes: Sequence[str]) -> Table:
-    columns = [Column(name="part"), *(Column(name=name, kind="points") for name in FIGURES)]
-    rows: list[list[Cell]] = [[name, *(figures[figure] for figure in FIGURES)] for name, figures in {**parts, WHOLE: whole}.items()]
+    columns = [Column(name="part"), *(Column(name=name, kind="points") for name in VALIDATION_METRICS)]
+    rows: list[list[Cell]] = [
+        [name, *(figures[figure] for figure in VALIDATION_METRICS)] for name, figures in {**parts, ALL_PARTS: whole}.items()
+    ]
     return Table(title=title, columns=columns, rows=rows, notes=notes)
 
 

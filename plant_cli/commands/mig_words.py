@@ -23,7 +23,7 @@ from plant_cli.relevance.relevance_table import (
 )
 from plant_cli.runs.lock import hold_lock
 
-SHOWN = 5  # labels in a message
+LABELS_NAMED = 5  # labels in a message
 FORMS_SHOWN = 6  # of a word
 WAIT = 10.0  # seconds that an edit waits for another one to end
 
@@ -180,7 +180,7 @@ def _find_label(context: StageContext, folder: Path, wanted: str, *, partly: boo
         return row
     dash = any(label.startswith("-") for label in rows["label"])
     labels = [f"{label} ({title})" if title else label for label, title in rows.select("label", "title").iter_rows()]
-    expected = f"one of {_join(labels, SHOWN)}"
+    expected = f"one of {_join(labels, LABELS_NAMED)}"
     if not labels:
         near = near_names(wanted, [*index["label"], *index["title"].drop_nulls()])
         expected = near if "did you mean" in near else near_names(wanted, index["label"])

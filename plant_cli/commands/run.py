@@ -8,7 +8,7 @@ from plant_cli.api import Column, RecipeError, Request, Result, Runner, StageCon
 from plant_cli.commands.command_options import RunOptions
 from plant_cli.data.records import plain_values
 
-FIGURES = 4  # numbers of a step that are shown
+NUMBERS_SHOWN = 4  # numbers of a step that are shown
 
 
 def run(context: StageContext, options: RunOptions) -> Result:
@@ -32,7 +32,9 @@ def run_recipe(runner: Runner, request: Request) -> Result:
         name: [f"{key} {value:.4g}" for key, value in summary.items() if isinstance(value, int | float) and not isinstance(value, bool)]
         for name, summary in summaries.items()
     }
-    rows = [(o.name, "unchanged" if o.unchanged else "done", round(o.seconds, 1), ", ".join(numbers[o.name][:FIGURES])) for o in outcomes]
+    rows = [
+        (o.name, "unchanged" if o.unchanged else "done", round(o.seconds, 1), ", ".join(numbers[o.name][:NUMBERS_SHOWN])) for o in outcomes
+    ]
     columns = (Column(name="step"), Column(name="status"), Column(name="seconds", kind="exact"), Column(name="main numbers"))
     shown = [table for o in outcomes if not o.writes or o is outcomes[-1] for table in o.result.tables]
     return Result(

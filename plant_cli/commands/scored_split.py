@@ -20,7 +20,7 @@ from plant_cli.runs.session import open_session
 from plant_cli.runs.word_store import open_words
 from plant_cli.scoring.top_labels import Scoring, TopLabels
 
-SHOWN = 5  # documents, and labels of each, in the table
+ROWS_SHOWN = 5  # documents, and labels of each, in the table
 
 
 def score_split(context: StageContext, options: PredictOptions, split: Split) -> Scoring:
@@ -54,9 +54,9 @@ def report(top: TopLabels, split: Split, corpus: Corpus, tag: str | None) -> Res
     rows = [
         [
             split.doc_ids[row],
-            "; ".join(f"{names[label]} ({score:.3g})" for label, score in zip(labels[:SHOWN], scores[:SHOWN], strict=True)),
+            "; ".join(f"{names[label]} ({score:.3g})" for label, score in zip(labels[:ROWS_SHOWN], scores[:ROWS_SHOWN], strict=True)),
         ]
-        for row, (labels, scores) in enumerate(zip(top.labels[:SHOWN], top.scores[:SHOWN], strict=True))
+        for row, (labels, scores) in enumerate(zip(top.labels[:ROWS_SHOWN], top.scores[:ROWS_SHOWN], strict=True))
     ]
     kept = top.labels.shape[1]
     table = Table(

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api import Column, Result, StageContext, Table, UsageError
-from plant_cli.commands.command_options import FEW, MANY, SuggestOptions
+from plant_cli.commands.command_options import LABELS_ASSIGNED, LABELS_SUGGESTED, SuggestOptions
 from plant_cli.data.files import require_free
 from plant_cli.data.tables import output_format, write_table
 from plant_cli.evaluation.systems import find_chosen
@@ -19,18 +19,18 @@ from plant_cli.scoring.new_texts import TextReader
 from plant_cli.scoring.opened_models import OpenModel, open_in
 from plant_cli.scoring.top_labels import Scoring, TopLabels
 
-SHOWN = 5  # documents in the table when the rest is in a file
-TEXTS = dict.fromkeys(("doc_id", "label", "title"), pl.String)
-SCHEMA = {
+DOCUMENTS_SHOWN = 5  # documents in the table when the rest is in a file
+TEXT_COLUMNS = dict.fromkeys(("doc_id", "label", "title"), pl.String)
+SUGGESTION_SCHEMA = {
     "row": pl.Int64,
-    **TEXTS,
+    **TEXT_COLUMNS,
     "score": pl.Float64,
     "threshold": pl.Float64,
     "assigned": pl.Boolean,
     "decision": pl.String,
     "why": pl.String,
 }
-LISTS = {"label": "labels", "title": "titles", "score": "scores", "assigned": "assigned", "decision": "decisions", "why": "why"}
+LIST_COLUMNS = {"label": "labels", "title": "titles", "score": "scores", "assigned": "assigned", "decision": "decisions", "why": "why"}
 """Names of a table with lists, by those of a table with a row for each suggestion."""
 
 
@@ -46,7 +46,7 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
         texts,
         Scoring(
             name="texts",
-            k=options.top_k or (MANY if options.assigned else FEW),
+            k=options.top_k or (LABELS_ASSIGNED if options.assigned else LABELS_SUGGESTED),
             batch=options.micro_batch,
             reporter=context.reporter,
             should_stop=lambda: context.stopping,
@@ -127,7 +127,7 @@ def _suggestions(ids: list[str], top: TopLabels, opened: OpenModel, reasons: lis
             strict=True,
         )
     ]
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    return pl.DataFrame(rows, schema=SUGGESTION_SCHEMA, orient="row")
 
 
 def _write(found: pl.DataFrame, output: Path, ids: list[str]) -> None:
@@ -139,9 +139,9 @@ def _write(found: pl.DataFrame, output: Path, ids: list[str]) -> None:
             threshold=pl.when(pl.col("threshold").is_finite()).then("threshold"),  # None if the label is never assigned
         )
         table = table.join(ranked, on="row", how="left", maintain_order="left_right")
-        table = table.select(name for name in ("doc_id", "rank", *list(SCHEMA)[2:]) if name in table.columns)
+        table = table.select(name for name in ("doc_id", "rank", *list(SUGGESTION_SCHEMA)[2:]) if name in table.columns)
     else:
-        names = {one: many for one, many in LISTS.items() if one in found.columns}
+        names = {one: many for one, many in LIST_COLUMNS.items() if one in found.columns}
         lists = found.group_by("row", maintain_order=True).agg(pl.col(one).alias(many) for one, many in names.items())
         table = table.join(lists, on="row", how="left", maintain_order="left").drop("row")
         table = table.with_columns(pl.col(many).fill_null([]) for many in names.values())
@@ -154,8 +154,8 @@ def _report(
     yes = pl.when("assigned").then(pl.lit("yes")).otherwise(pl.lit("no"))
     decided = pl.col("decision") if chosen else yes
     source = thresholds.source
-    shown = found if output is None else found.filter(pl.col("row") < SHOWN)
-    documents = len(ids) if output is None else min(SHOWN, len(ids))
+    shown = found if output is None else found.filter(pl.col("row") < DOCUMENTS_SHOWN)
+    documents = len(ids) if output is None else min(DOCUMENTS_SHOWN, len(ids))
     title = ("1 text" if len(ids) == 1 else f"{len(ids)} texts") if documents == len(ids) else f"First {documents} of {len(ids)} texts"
     table = Table(
         title=title,

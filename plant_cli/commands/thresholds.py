@@ -23,7 +23,7 @@ from plant_cli.evaluation.threshold_tuning import (
     record_decisions,
     refuse_unreachable,
 )
-from plant_cli.runs.folder import VALIDATION
+from plant_cli.runs.folder import VALIDATION_FILE
 from plant_cli.scoring.decisions import write_thresholds
 from plant_cli.scoring.predictions import PREDICTIONS
 
@@ -97,16 +97,16 @@ def _find_validation(context: StageContext, location: Location) -> Path:
         return location.file
     predict, trained = context.find_input("predict", location.tag), partial(context.input, "finetune", location.tag)
     folder = trained() if predict is None else find_thresholds(predict, trained)
-    if not (folder / VALIDATION).exists():
+    if not (folder / VALIDATION_FILE).exists():
         file = f"{shlex.quote(str(context.run_path))}/{'-'.join(filter(None, ('predict', location.tag)))}/{PREDICTIONS}"
         command = with_tag("plant predict", location.tag)
         raise ArtefactError(
             "the system's predictions of validation were not kept",
-            where=str(folder / VALIDATION),
+            where=str(folder / VALIDATION_FILE),
             expected="predictions of validation, as `plant finetune` and `plant predict --average` keep them",
             todo=f"{command} --split validation --force, then plant thresholds {file}; or train again",
         )
-    return folder / VALIDATION
+    return folder / VALIDATION_FILE
 
 
 def _find_measured(context: StageContext, options: ThresholdOptions, location: Location) -> Path:

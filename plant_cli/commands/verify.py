@@ -15,7 +15,7 @@ from plant_cli.runs.damage import examine_run
 from plant_cli.runs.folder import Run
 from plant_cli.runs.recomputing import Recomputed, recompute
 
-SHOWN = 3  # files in a message
+FILES_NAMED = 3  # files in a message
 
 
 def verify(context: StageContext, options: VerifyOptions) -> Result:
@@ -75,7 +75,7 @@ def _refuse_written(run: Run, before: dict[str, bytes]) -> None:
 def _list_again(again: Sequence[Recomputed]) -> Table:
     columns = [Column(name="folder"), Column(name="numbers", kind="count"), Column(name="different", kind="count"), Column(name="remark")]
     rows: list[list[str | int]] = [
-        [one.folder, one.numbers, len(one.different), one.reason or "; ".join(one.different[:SHOWN])] for one in again
+        [one.folder, one.numbers, len(one.different), one.reason or "; ".join(one.different[:FILES_NAMED])] for one in again
     ]
     return Table(title="Figures computed again from the saved predictions", columns=columns, rows=rows)
 
@@ -105,7 +105,7 @@ def _list_wrong(run: Path, wrong: Sequence[FileState]) -> Table:
 
 
 def _explain(run: Path, wrong: Sequence[FileState], count: int) -> ArtefactError:
-    named = ", ".join(str(file.path.relative_to(run)) for file in wrong[:SHOWN]) + (", …" if len(wrong) > SHOWN else "")
+    named = ", ".join(str(file.path.relative_to(run)) for file in wrong[:FILES_NAMED]) + (", …" if len(wrong) > FILES_NAMED else "")
     return ArtefactError(
         f"{len(wrong)} of {count} recorded files are missing, damaged or changed",
         where=f"{run}: {named}",

@@ -15,7 +15,7 @@ from plant_cli.data.tables import collect
 
 Level = Literal["fatal", "warning", "note"]
 LEVELS: tuple[Level, ...] = ("fatal", "warning", "note")
-SHORT = 20  # characters; less than this is seldom a document
+SHORT_TEXT = 20  # characters; less than this is seldom a document
 _SHOWN = 5
 _JOIN = "make them one label, if they mean the same"
 
@@ -102,8 +102,8 @@ _DECODE = "make the corpus again from its source, decoding it as what it is"
 find_replaced = _documents_that(pl.col("replaced"), what="documents hold replacement characters (U+FFFD)", expected=_DECODED, todo=_DECODE)
 find_control_characters = _documents_that(pl.col("control"), what="documents hold control characters", expected=_DECODED, todo=_DECODE)
 find_short_texts = _documents_that(
-    pl.col("inner_characters").is_between(1, SHORT - 1),
-    what=f"documents have fewer than {SHORT} characters",
+    pl.col("inner_characters").is_between(1, SHORT_TEXT - 1),
+    what=f"documents have fewer than {SHORT_TEXT} characters",
     expected="texts from which a person could tell the labels",
     todo="check that --text-column names the whole text",
 )

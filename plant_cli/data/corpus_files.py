@@ -22,13 +22,13 @@ EXCLUDED_FILE = "excluded.parquet"
 PARENTS_FILE = "parents.parquet"
 SPLITS_FILE = "splits.json"
 STATISTICS_FILE = "statistics.json"
-LABELS = ("label", "title", "train_count")
+LABEL_COLUMNS = ("label", "title", "train_count")
 LABEL_LISTS = ("alternatives", "parents")  # what a vocabulary knows beside titles, and `description`; null and empty without one
 EVIDENCE = {"doc_id": pl.String(), "label": pl.String(), "start": pl.Int64(), "end": pl.Int64()}
 GOLD = {"split": pl.String(), "doc_id": pl.String(), "labels": pl.List(pl.UInt32()), "unseen": pl.List(pl.String())}
 EXCLUDED = {"doc_id": pl.String(), "label": pl.String()}
 PARENTS = {"label": pl.String(), "parent": pl.String()}
-TABLES: Mapping[
+CORPUS_TABLES: Mapping[
     str, tuple[str, Mapping[str, pl.DataType]]
 ] = {  # files that a corpus may have beside its label index: what they hold, and their columns
     GOLD_FILE: ("the gold labels", GOLD),
@@ -163,9 +163,9 @@ def require_outputs(folder: Path, record: CorpusRecord) -> None:
 def read_labels(folder: Path) -> pl.DataFrame:
     """One row for each label of train, in the order of the label index; `ArtefactError` if it cannot be read.
 
-    Columns are `LABELS`, `description` and `LABEL_LISTS`; what the file lacks of the latter is null and empty.
+    Columns are `LABEL_COLUMNS`, `description` and `LABEL_LISTS`; what the file lacks of the latter is null and empty.
     """
-    table = _read_columns(folder / LABELS_FILE, "the label index", LABELS, (*LABELS, "description", *LABEL_LISTS))
+    table = _read_columns(folder / LABELS_FILE, "the label index", LABEL_COLUMNS, (*LABEL_COLUMNS, "description", *LABEL_LISTS))
     if "description" not in table.columns:
         table = table.with_columns(description=pl.lit(None, dtype=pl.String))
     empty = pl.lit([], dtype=pl.List(pl.String))
@@ -173,8 +173,8 @@ def read_labels(folder: Path) -> pl.DataFrame:
 
 
 def read_table(folder: Path, name: str) -> pl.DataFrame | None:
-    """One of `TABLES`; None if the corpus has none; `ArtefactError` if it cannot be read."""
-    what, columns = TABLES[name]
+    """One of `CORPUS_TABLES`; None if the corpus has none; `ArtefactError` if it cannot be read."""
+    what, columns = CORPUS_TABLES[name]
     return _read_columns(folder / name, what, tuple(columns)) if (folder / name).exists() else None
 
 

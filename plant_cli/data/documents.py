@@ -15,9 +15,9 @@ from plant_cli.data.tables import collect, count_rows, trim
 
 Table = TypeVar("Table", pl.DataFrame, pl.LazyFrame)
 Frames = Mapping[SplitName, pl.DataFrame]
-COLUMNS = ("doc_id", "text", "labels")
-BATCH = 2_000  # documents that are in memory together where a split is read in batches
-KEPT = 1 << 26  # bytes of a corpus that is kept in memory when it is first read
+DOCUMENT_COLUMNS = ("doc_id", "text", "labels")
+DOCUMENTS_IN_MEMORY = 2_000  # documents that are in memory together where a split is read in batches
+BYTES_IN_MEMORY = 1 << 26  # bytes of a corpus that is kept in memory when it is first read
 
 
 def read_frames(dataset: Dataset) -> dict[SplitName, pl.DataFrame]:
@@ -52,8 +52,8 @@ def read_batches(dataset: Dataset, split: SplitName, rows: range | None = None) 
     empty = True
     for part in parts if rows is None else _cut_parts(parts, rows, where):
         source = collect(part, where)
-        for first in range(0, source.height, BATCH):
-            yield _conform(source.slice(first, BATCH), where)
+        for first in range(0, source.height, DOCUMENTS_IN_MEMORY):
+            yield _conform(source.slice(first, DOCUMENTS_IN_MEMORY), where)
             empty = False
     if empty:
         yield _conform(collect(dataset.splits[split].head(0), where), where)
@@ -98,9 +98,11 @@ def tidy_dataset(dataset: Dataset) -> Dataset:
 
 def _conform(source: Table, where: str) -> Table:
     schema = source.collect_schema()
-    for name in COLUMNS:
+    for name in DOCUMENT_COLUMNS:
         if name not in schema:
-            raise missing_column(name, schema.names(), where=where, todo=f"the dataset must yield the columns {', '.join(COLUMNS)}")
+            raise missing_column(
+                name, schema.names(), where=where, todo=f"the dataset must yield the columns {', '.join(DOCUMENT_COLUMNS)}"
+            )
     if schema["text"] not in (pl.String, pl.Null):
         raise DataError(
             f"the text is of type {schema['text']}, not a string",
@@ -258,7 +260,7 @@ class FirstReading:
 
     digests: dict[SplitName, pl.DataFrame]  # not thorough
     records: dict[SplitName, SplitRecord]  # fingerprints of the tidied documents
-    documents: dict[SplitName, pl.DataFrame]  # the tidied documents themselves; none of a corpus of more than `KEPT` bytes
+    documents: dict[SplitName, pl.DataFrame]  # the tidied documents themselves; none of a corpus of more than `BYTES_IN_MEMORY` bytes
 
 
 def read_first(dataset: Dataset, reporter: Reporter) -> FirstReading:
@@ -273,7 +275,7 @@ def read_first(dataset: Dataset, reporter: Reporter) -> FirstReading:
         fingerprints[name].add(frame)
         documents.setdefault(name, []).append(frame)
         size += int(frame.estimated_size())
-        if size > KEPT:
+        if size > BYTES_IN_MEMORY:
             documents.clear()
 
     digests = read_digests(dataset, reporter, thorough=False, look=look)

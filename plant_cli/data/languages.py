@@ -13,7 +13,7 @@ from plant_cli.data.documents import take_texts
 from plant_cli.data.words import spell
 
 BEGINNING = 2000  # characters of a text that are looked at
-SAMPLE = 500  # texts of a corpus that are looked at
+TEXTS_RECOGNISED = 500  # texts of a corpus that are looked at
 SCRIPT_SHARE = 0.3  # of a text's letters in a script of one language, from which the text is taken to be in that language
 KANA_SHARE = 0.05  # Japanese writes most of its meaning in Chinese characters, and always some kana between them
 WORD_SHARE = 0.08  # of a text's words that must be function words of its language
@@ -44,7 +44,7 @@ def find_language(text: str) -> str | None:
 
 def share_languages(texts: Sequence[str]) -> dict[str | None, float]:
     """Share of the texts in each language, the largest first; None: not recognised. Large corpora are sampled, always alike."""
-    rows = range(len(texts)) if len(texts) <= SAMPLE else Random(0).sample(range(len(texts)), SAMPLE)
+    rows = range(len(texts)) if len(texts) <= TEXTS_RECOGNISED else Random(0).sample(range(len(texts)), TEXTS_RECOGNISED)
     counts = Counter(find_language(text) for text in take_texts(texts, rows))
     return {language: count / len(rows) for language, count in counts.most_common()}
 

@@ -264,7 +264,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="plant-", ignore_cleanup_errors=True)
 
 
-LISTED = 10
+LINES_LISTED = 10
 HEADER = ("file", "line", "column", "reason", "content")  # of rejects
 ADVICE = "mend these rows, or leave --strict out to read without them"
 
@@ -325,7 +325,7 @@ class BadRows:
                 writer.writerows((row.path, row.line, row.column, row.why, row.content) for row in self.rows)
         if not self.rows:
             return []
-        listed = "; ".join(map(str, self.rows[:LISTED])) + ("; …" if len(self.rows) > LISTED else "")
+        listed = "; ".join(map(str, self.rows[:LINES_LISTED])) + ("; …" if len(self.rows) > LINES_LISTED else "")
         kept = "--rejects FILE keeps them" if self.rejects is None else f"they are in {self.rejects}"
         return [f"{len(self.rows):,} rows cannot be read and are left out ({kept}; --strict stops instead): {listed}"]
 
@@ -370,9 +370,9 @@ def read_lines(
 
 def refuse_many(wrong: int, row: BadRow, codec: str, *, texts: bool = False) -> None:
     """Refuse a file of which more than ten rows (or `texts` of a folder) are not in the encoding; `row` is the last of them."""
-    if wrong > LISTED:
+    if wrong > LINES_LISTED:
         raise DataError(
-            f"not {codec}: more than {LISTED} {'texts' if texts else 'rows'} cannot be decoded",
+            f"not {codec}: more than {LINES_LISTED} {'texts' if texts else 'rows'} cannot be decoded",
             where=row.place,
             expected=f"text in {codec}",
             todo="name its encoding, such as --encoding latin-1 or cp1252, or convert it: iconv -f LATIN1 -t UTF-8 FILE",

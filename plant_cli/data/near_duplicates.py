@@ -17,8 +17,8 @@ from plant_cli.data.checks import Finding, report_rows
 from plant_cli.data.documents import Frames, read_batches, read_digests
 
 NEAR = 0.8  # Jaccard similarity of word triples from which two texts are nearly the same
-WORDS = 3
-FEWEST = 10  # word triples; shorter texts are alike by chance
+WORDS_PER_TRIPLE = 3
+FEWEST_TRIPLES = 10  # word triples; shorter texts are alike by chance
 HASHES, BANDS = 64, 16  # at a similarity of 0.8 two texts share a band of 4 hashes with probability 1 - (1 - 0.8^4)^16 = 0.9998
 _BLOCK = 16_000_000  # bytes of text that are looked at together
 _HELD = 50_000_000  # word triples of candidates that are held together: 400 MB
@@ -67,7 +67,7 @@ def find_near_duplicates(dataset: Dataset, digests: Frames, reporter: Reporter, 
             pl.DataFrame({"second": second, "first": first}),
             "{} as {}".format,
             what=what,
-            expected=f"texts that share fewer than {NEAR:.0%} of their runs of {WORDS} words",
+            expected=f"texts that share fewer than {NEAR:.0%} of their runs of {WORDS_PER_TRIPLE} words",
             todo=todo,
             level="warning" if chosen is across else "note",
         )
@@ -78,7 +78,7 @@ def match_texts(signatures: Signatures, read: Callable[[], Iterable[pl.Series]])
 
     Memory holds 128 bytes of each text, and the triples of those texts whose signatures agree, at most `_HELD` at a time.
     """
-    long = np.flatnonzero(signatures.sizes >= FEWEST)
+    long = np.flatnonzero(signatures.sizes >= FEWEST_TRIPLES)
     candidates = long[np.array(sorted(_share_bands(signatures.keys[long])), dtype=np.int64).reshape(-1, 2)]
     near: dict[int, int] = {}
     for start, end in pairwise(cut_blocks(signatures.sizes[candidates].sum(axis=1), _HELD)):
@@ -115,10 +115,10 @@ def _hash_triples(texts: pl.Series) -> Iterator[tuple[Unsigned, npt.NDArray[np.i
         words = texts[first:last].str.to_lowercase().str.extract_all(_WORD)
         lengths = words.list.len().fill_null(0).to_numpy().astype(np.int64)
         hashed = words.explode().drop_nulls().hash(seed=1).to_numpy().astype(np.uint64) if lengths.any() else np.empty(0, dtype=np.uint64)
-        counts = np.maximum(lengths - WORDS + 1, 0)
+        counts = np.maximum(lengths - WORDS_PER_TRIPLE + 1, 0)
         starts = np.concatenate([[0], np.cumsum(counts)])
         begins = np.arange(starts[-1]) - np.repeat(starts[:-1], counts) + np.repeat(np.cumsum(lengths) - lengths, counts)
-        triples = _join(hashed[begins[:, None] + np.arange(WORDS)])
+        triples = _join(hashed[begins[:, None] + np.arange(WORDS_PER_TRIPLE)])
         yield triples ^ (triples >> np.uint64(29)), starts
 
 

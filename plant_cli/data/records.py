@@ -15,17 +15,17 @@ from plant_cli.api import ArtefactError
 from plant_cli.api.context import NAME_PATTERN, command_for
 from plant_cli.data.files import hash_file, read_json
 
-FORMAT = 1
+RECORD_FORMAT = 1
 """Of the run folder and all its files; raised when the meaning of any of them changes."""
 
-HASHES = {"label_hash": "label order", "tokenizer_hash": "tokenizer"}
-SHOWN = 12  # characters of a hash in messages
+HASHED_THINGS = {"label_hash": "label order", "tokenizer_hash": "tokenizer"}
+HASH_CHARACTERS = 12  # characters of a hash in messages
 
 
 def stamp(*, labels: str | None = None, tokenizer: str | None = None) -> dict[str, str]:
     """The marks of a file, as metadata of Parquet and safetensors or as keys of JSON."""
     hashes = {"label_hash": labels, "tokenizer_hash": tokenizer}
-    return {"format": str(FORMAT), **{name: value for name, value in hashes.items() if value is not None}}
+    return {"format": str(RECORD_FORMAT), **{name: value for name, value in hashes.items() if value is not None}}
 
 
 def require_same(
@@ -40,20 +40,20 @@ def require_same(
 ) -> None:
     """Refuse a file of another format, label order or tokenizer."""
     written = str(found.get("format", "none"))
-    if written != str(FORMAT):
+    if written != str(RECORD_FORMAT):
         raise ArtefactError(
-            f"{what} has format {written[:SHOWN]}",
+            f"{what} has format {written[:HASH_CHARACTERS]}",
             where=str(path),
-            expected=f"format {FORMAT}, which this version of plant reads",
+            expected=f"format {RECORD_FORMAT}, which this version of plant reads",
             todo=f"{todo}, or use the version of plant that wrote it",
         )
     for key, wanted in (("label_hash", labels), ("tokenizer_hash", tokenizer)):
         mark = str(found.get(key, "none"))
         if wanted is not None and mark != wanted:
             raise ArtefactError(
-                f"{what} was made for another {HASHES[key]}",
-                where=f"{path} ({mark[:SHOWN]}) against {against} ({wanted[:SHOWN]})",
-                expected=f"one {HASHES[key]} in the whole run",
+                f"{what} was made for another {HASHED_THINGS[key]}",
+                where=f"{path} ({mark[:HASH_CHARACTERS]}) against {against} ({wanted[:HASH_CHARACTERS]})",
+                expected=f"one {HASHED_THINGS[key]} in the whole run",
                 todo=todo,
             )
 
@@ -154,11 +154,11 @@ def read_record(path: Path, model: type[RecordType], what: str) -> RecordType:
         error.todo = error.todo if model is StageRecord else RESTORE
         raise
     number = values.get("format") if model is RunHeader and isinstance(values, dict) else None
-    if isinstance(number, int) and number > FORMAT:
+    if isinstance(number, int) and number > RECORD_FORMAT:
         raise ArtefactError(
             f"the run folder has format {number}, written by plant {values.get('plant_version', '?')}",
             where=str(path),
-            expected=f"format {FORMAT} or older",
+            expected=f"format {RECORD_FORMAT} or older",
             todo="install that version or a newer one: pip install --upgrade plant-cli",
         )
     try:

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api import SPLITS, Dataset, DatasetSpec, SplitName, UsageError
-from plant_cli.data.documents import COLUMNS, CONTROL, TEXT_KEY, Frames, tidy
+from plant_cli.data.documents import CONTROL, DOCUMENT_COLUMNS, TEXT_KEY, Frames, tidy
 from plant_cli.data.files import name_temporary, replacing, replacing_folder, require_free
 from plant_cli.data.parquet import write_frames
 from plant_cli.data.shares import Shard
@@ -29,7 +29,7 @@ def repair(frames: Frames) -> tuple[Parts, pl.DataFrame]:
     Returns:
         The cleaned splits, and every change: `split`, `doc_id`, `change`.
     """
-    parts: Parts = {name: frame.select(*COLUMNS) for name, frame in frames.items()}
+    parts: Parts = {name: frame.select(*DOCUMENT_COLUMNS) for name, frame in frames.items()}
     changes: list[pl.DataFrame] = []
 
     def alter(column: str, what: str, make: Callable[[SplitName, pl.DataFrame], pl.DataFrame]) -> None:
@@ -133,9 +133,9 @@ def _list(split: str, rows: pl.DataFrame, what: str) -> pl.DataFrame:
 SplitFrames = Mapping[SplitName, pl.DataFrame | Iterable[pl.DataFrame]]
 """Splits, each whole or in batches that are taken once."""
 
-SCHEMA = {"doc_id": pl.String(), "text": pl.String(), "labels": pl.List(pl.String())}
-BESIDE = ("labels", "evidence", "excluded")
-ROW_GROUP = 20_000  # documents that a reader of Parquet holds together
+DOCUMENT_SCHEMA = {"doc_id": pl.String(), "text": pl.String(), "labels": pl.List(pl.String())}
+OTHER_TABLES = ("labels", "evidence", "excluded")
+DOCUMENTS_PER_ROW_GROUP = 20_000  # documents that a reader of Parquet holds together
 
 
 def write_corpus(parts: SplitFrames, dataset: Dataset, output: Path, *, force: bool, shard: Shard | None = None) -> list[Path]:
@@ -159,7 +159,7 @@ def write_corpus(parts: SplitFrames, dataset: Dataset, output: Path, *, force: b
     else:
         documents |= {output / f"{name}{suffix}.parquet": _batches(part) for name, part in parts.items()}
     tables: dict[Path, pl.DataFrame] = {}
-    for what in BESIDE if shard is None or shard.number == 1 else ():
+    for what in OTHER_TABLES if shard is None or shard.number == 1 else ():
         table: pl.LazyFrame | None = getattr(dataset, what)
         if table is not None:
             place = name_beside(output, what) if single else output / f"{what}.parquet"
@@ -175,7 +175,9 @@ def write_corpus(parts: SplitFrames, dataset: Dataset, output: Path, *, force: b
     # places are closed in reverse: the corpus itself takes its own last, when all that belongs to it is there
     with _put_back(aside), ExitStack() as places:
         for path, batches in documents.items():
-            _write_batches(batches, places.enter_context(replacing(path)), {**SCHEMA, "split": pl.String()} if single else SCHEMA)
+            _write_batches(
+                batches, places.enter_context(replacing(path)), {**DOCUMENT_SCHEMA, "split": pl.String()} if single else DOCUMENT_SCHEMA
+            )
         for path, content in tables.items():
             write_table(content, places.enter_context(replacing(path)))
         for path in documents if tables else ():  # all is written; while names change, no old documents stand beside new tables
@@ -205,7 +207,7 @@ def _batches(part: pl.DataFrame | Iterable[pl.DataFrame]) -> Iterable[pl.DataFra
 def _write_batches(batches: Iterable[pl.DataFrame], path: Path, schema: Mapping[str, pl.DataType]) -> None:
     if output_format(path) == ".parquet":
         alone = pl.col("text") + ""  # a copy: rows chosen from a table keep all of its texts in memory, and the writer keeps many batches
-        write_frames(path, (batch.select(*schema).with_columns(alone) for batch in batches), schema, {}, row_group=ROW_GROUP)
+        write_frames(path, (batch.select(*schema).with_columns(alone) for batch in batches), schema, {}, row_group=DOCUMENTS_PER_ROW_GROUP)
     else:
         write_text_batches(batches, path)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from plant_cli.api.errors import UsageError
 
-MOST = 1_000_000  # shards of one corpus
+MOST_SHARDS = 1_000_000  # shards of one corpus
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Shard:
         """Read `2/4`; `ValueError` if there is no such share."""
         number, _, of = text.partition("/")
         shard = cls(int(number), int(of))
-        if shard.of > MOST:
-            raise ValueError(f"at most {MOST:,} shards")
+        if shard.of > MOST_SHARDS:
+            raise ValueError(f"at most {MOST_SHARDS:,} shards")
         if not 1 <= shard.number <= shard.of:
             raise ValueError(f"there is no shard {text}: shards are 1/{shard.of} to {shard.of}/{shard.of}")
         return shard

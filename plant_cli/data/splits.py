@@ -22,7 +22,7 @@ from plant_cli.data.tables import collect, trim
 
 Method = Literal["uniform", "stratified"]
 Ints = npt.NDArray[np.int64]
-TINY = 1e-9  # documents: what rounding leaves
+TINY_SHARE = 1e-9  # documents: what rounding leaves
 
 
 def split_documents(
@@ -103,14 +103,14 @@ def _place_stratified(units: Ints, documents: pl.DataFrame, shares: list[float],
 
 def _choose(desired: npt.NDArray[np.float64], room: npt.NDArray[np.float64], size: int, lot: float) -> int:
     """The split for a unit: of those that have room for at least half of it, the one that wants the label most."""
-    able = np.flatnonzero(room >= size / 2 - TINY)
+    able = np.flatnonzero(room >= size / 2 - TINY_SHARE)
     if not len(able):
         return int(np.argmax(room))
     most = desired[able].max()
-    if most >= 1 - TINY:
-        best = able[desired[able] >= most - TINY]
+    if most >= 1 - TINY_SHARE:
+        best = able[desired[able] >= most - TINY_SHARE]
         return int(best[np.argmax(room[best])])
-    chances = np.cumsum(np.maximum(desired[able], 0) if most > TINY else room[able])
+    chances = np.cumsum(np.maximum(desired[able], 0) if most > TINY_SHARE else room[able])
     return int(able[np.searchsorted(chances, lot * chances[-1], side="right")])
 
 
@@ -124,7 +124,7 @@ def _count_labels(units: Ints, documents: pl.DataFrame) -> csr_array:
 
 
 Parts = dict[SplitName, pl.DataFrame]
-GROUP = "group"
+GROUP_COLUMN = "group"
 _RANKED = re.compile(r"(top|rare):(\d+)")
 _RANGE = re.compile(r"(\d+)-(\d*)")
 
@@ -154,7 +154,7 @@ def take_subset(dataset: Dataset, data: DataSection) -> tuple[Dataset, list[str]
             todo="ask for less: see --keep-labels, --train-share, --duplicates and --leaks",
         )
     remarks += [f"no document of {name} is left" for name, part in parts.items() if not part.height]
-    kept = {name: part.drop(GROUP, strict=False) for name, part in parts.items() if part.height}
+    kept = {name: part.drop(GROUP_COLUMN, strict=False) for name, part in parts.items() if part.height}
     evidence = dataset.evidence
     if evidence is not None:  # spans of the documents and labels that are left
         pairs = pl.concat(explode_labels(part).select("doc_id", "label") for part in kept.values()).lazy()
@@ -183,7 +183,7 @@ def split_again(dataset: Dataset, data: DataSection, shares: Mapping[SplitName, 
     """All documents of a dataset in other splits."""
     pooled = pl.concat(_read(dataset, name, data) for name in SPLITS if name in dataset.splits)
     parts = split_documents(pooled, shares, seed=seed, method=data.sampling, groups=_groups(pooled))
-    return {name: part.drop(GROUP, strict=False) for name, part in parts.items()}
+    return {name: part.drop(GROUP_COLUMN, strict=False) for name, part in parts.items()}
 
 
 def _read(dataset: Dataset, name: SplitName, data: DataSection) -> pl.DataFrame:
@@ -195,7 +195,7 @@ def _read(dataset: Dataset, name: SplitName, data: DataSection) -> pl.DataFrame:
         where, todo = f"split {name} of {', '.join(dataset.files) or 'the dataset'}", "name the column of the groups with --group-column"
         raise missing_column(data.group_column, columns, where=where, todo=todo)
     groups = collect(dataset.splits[name].select(pl.col(data.group_column).cast(pl.String)), name).to_series()
-    return frame.with_columns(groups.alias(GROUP))
+    return frame.with_columns(groups.alias(GROUP_COLUMN))
 
 
 def _resplit(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
@@ -211,8 +211,8 @@ def _resplit(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
 
 def _hold_out_groups(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
     """Refuse nothing, but say how many groups occur in several splits; make a validation split that keeps groups together."""
-    places = pl.concat(part.select(GROUP, split=pl.lit(name)) for name, part in parts.items()).drop_nulls().unique()
-    shared = places.filter(pl.col(GROUP).is_duplicated())[GROUP].n_unique()
+    places = pl.concat(part.select(GROUP_COLUMN, split=pl.lit(name)) for name, part in parts.items()).drop_nulls().unique()
+    shared = places.filter(pl.col(GROUP_COLUMN).is_duplicated())[GROUP_COLUMN].n_unique()
     remarks = [f"{shared:,} groups of {data.group_column} occur in more than one split"] if shared else []
     if "validation" in parts:
         return parts, remarks
@@ -265,4 +265,4 @@ def _keep_labels(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
 
 
 def _groups(documents: pl.DataFrame) -> pl.Series | None:
-    return None if GROUP not in documents.columns else documents[GROUP]
+    return None if GROUP_COLUMN not in documents.columns else documents[GROUP_COLUMN]

@@ -25,7 +25,7 @@ from plant_cli.data.corpus_files import (
     read_table,
     require_outputs,
 )
-from plant_cli.data.documents import BATCH, read_batches, tidy
+from plant_cli.data.documents import DOCUMENTS_IN_MEMORY, read_batches, tidy
 from plant_cli.data.evidence import encode_evidence
 from plant_cli.data.labels import LabelTable, encode_excluded, encode_gold, group_parents
 from plant_cli.data.records import require_same, stamp
@@ -141,7 +141,7 @@ class StoredCorpus:
     def _read(self, source: SplitName) -> Iterator[pl.DataFrame]:
         """The tidy documents of a split of the source, in batches; at the end they are compared by hash with those of the record."""
         if source in self.documents:
-            yield from self.documents[source].iter_slices(BATCH)
+            yield from self.documents[source].iter_slices(DOCUMENTS_IN_MEMORY)
             return
         if source not in self.dataset.splits:
             raise self._other_source(f"the corpus has no split '{source}' any more")

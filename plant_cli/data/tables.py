@@ -42,7 +42,7 @@ def load_sparse(path: Path) -> csr_array:
 
 READABLE = "a Parquet, JSON lines, CSV or TSV file (the last three may be compressed with gzip or zstd)"
 _PARQUET = b"PAR1"
-LARGE = 1 << 26  # bytes of a table; a larger one in text is not held
+LARGE_TABLE = 1 << 26  # bytes of a table; a larger one in text is not held
 _ZIP = b"PK\x03\x04"
 
 
@@ -69,7 +69,7 @@ def scan_table(path: Path, *, encoding: str | None = None, bad: BadRows | None =
     held: list[pl.DataFrame] = []
     for frame in frames:
         held.append(frame)
-        if sum(one.estimated_size() for one in held) > LARGE:
+        if sum(one.estimated_size() for one in held) > LARGE_TABLE:
             return pl.concat(spool(chain(held, frames)), how="diagonal_relaxed")
     return pl.concat(held, how="diagonal_relaxed").lazy()
 

@@ -18,8 +18,8 @@ from plant_cli.api.errors import DataError, first_line
 from plant_cli.data.blocks import cut_by_size
 from plant_cli.data.lines import BadRows, decode_text, find_encoding, open_bytes, read_bytes, read_lines
 
-BLOCK = 1 << 26  # characters that are parsed together
-LONGEST = 1 << 29  # characters of a row
+CHARACTERS_PER_BLOCK = 1 << 26  # characters that are parsed together
+LONGEST_ROW = 1 << 29  # characters of a row
 _PEEK = 1 << 20  # bytes
 _SEPARATORS = "\t,;|"
 _BARE_RETURN = re.compile(r"\r(?!\n|\Z)")
@@ -41,7 +41,7 @@ def show_names(names: Iterable[str]) -> str:
 
 
 def read_text_table(path: Path, encoding: str | None, bad: BadRows) -> Iterator[pl.DataFrame]:
-    """A table in text as frames, one for each `BLOCK` of it, at least one.
+    """A table in text as frames, one for each `CHARACTERS_PER_BLOCK` of it, at least one.
 
     In CSV and TSV every column is a string (an id `007` keeps its zeros), and an empty cell is null. A short row is filled with nulls.
     """
@@ -94,7 +94,7 @@ class _Lines:
                     expected="text",
                     todo=f"remove it: tr -d '\\000' < {self.path} > clean{self.path.suffix}",
                 )
-            if self.size > LONGEST:
+            if self.size > LONGEST_ROW:
                 return
             if "\r" in line and _BARE_RETURN.search(line):
                 self.returns = True
@@ -121,7 +121,7 @@ def read_rows(
         before, row = len(bad.rows), next(rows, None)
         if row is None:
             return
-        if lines.ended or lines.size > LONGEST:  # only a quoted field asks for a line beyond the last one
+        if lines.ended or lines.size > LONGEST_ROW:  # only a quoted field asks for a line beyond the last one
             raise DataError(
                 "a quoted field is not closed",
                 where=f"{path}, line {start}",
@@ -161,7 +161,7 @@ def _read_separated(path: Path, encoding: str | None, bad: BadRows, head: str) -
         rows = read_rows(path, bad, encoding, separator)
         line, header = next(rows)
         names = _check_names(header, f"{path}, line {line}")
-        blocks = cut_by_size((row for _, row in rows), lambda row: sum(map(len, row)), BLOCK)
+        blocks = cut_by_size((row for _, row in rows), lambda row: sum(map(len, row)), CHARACTERS_PER_BLOCK)
         for block in chain([next(blocks, [])], blocks):
             cells = pl.DataFrame(block, schema=dict.fromkeys(names, pl.String), orient="row")
             yield cells.with_columns(pl.when(pl.all() != "").then(pl.all()))
@@ -201,7 +201,7 @@ def _parse_rows(text: str, separator: str) -> Iterator[list[str]]:
 
 def _read_objects(path: Path, encoding: str | None, bad: BadRows) -> Iterator[pl.DataFrame]:
     lines = (line for line in read_lines(path, bad, encoding) if line[1].strip())
-    frames = (_parse_objects(path, block, bad) for block in cut_by_size(lines, lambda line: len(line[1]), BLOCK))
+    frames = (_parse_objects(path, block, bad) for block in cut_by_size(lines, lambda line: len(line[1]), CHARACTERS_PER_BLOCK))
     empty = True
     for frame in frames:
         if frame is not None:

@@ -37,8 +37,8 @@ def add_dot(code: str, system: System) -> str:
     return code if len(code) <= place else f"{code[:place]}.{code[place:]}"
 
 
-LISTS = ("alternatives", "parents", "replaced_by")
-SCHEMA = {
+LISTED_FIELDS = ("alternatives", "parents", "replaced_by")
+VOCABULARY_SCHEMA = {
     "label": pl.String(),
     "title": pl.String(),
     "description": pl.String(),
@@ -71,7 +71,7 @@ def read_vocabulary_table(path: Path, text: str, language: str | None, encoding:
         return tidy_labels(table), [f"Annif's TSV vocabulary of {len(rows):,} labels", *bad]
     table = collect(scan_table(path, encoding=encoding), str(path))
     columns = _by_key(table.columns)
-    sources = {name: column for name in SCHEMA if (column := _choose(columns, name)) is not None}
+    sources = {name: column for name in VOCABULARY_SCHEMA if (column := _choose(columns, name)) is not None}
     languages = {match[1]: name for key, name in columns.items() if (match := _LANGUAGE.fullmatch(key))}
     if languages:
         chosen = language or ("en" if "en" in languages else next(iter(languages)))
@@ -82,10 +82,10 @@ def read_vocabulary_table(path: Path, text: str, language: str | None, encoding:
         raise DataError(
             "the vocabulary has no column for the labels, or none for their titles",
             where=f"{path}, columns {show_names(table.columns)}",
-            expected=f"one of {', '.join(_NAMES['label'])}, and title or label_en; perhaps {', '.join(list(SCHEMA)[2:])}",
+            expected=f"one of {', '.join(_NAMES['label'])}, and title or label_en; perhaps {', '.join(list(VOCABULARY_SCHEMA)[2:])}",
             todo="rename the columns",
         )
-    nested = next((column for name, column in sources.items() if name not in LISTS and table.schema[column].is_nested()), None)
+    nested = next((column for name, column in sources.items() if name not in LISTED_FIELDS and table.schema[column].is_nested()), None)
     if nested is not None:
         raise DataError(
             f"the column '{nested}' of the vocabulary holds lists or objects",
@@ -122,11 +122,11 @@ def _choose(columns: dict[str, str], name: str) -> str | None:
 def tidy_labels(table: pl.DataFrame) -> pl.DataFrame:
     """A table of labels in the schema: blanks cut off, empty cells null, lists made of cells such as `a|b` or `["a", "b"]`."""
     columns = []
-    for name, dtype in SCHEMA.items():
+    for name, dtype in VOCABULARY_SCHEMA.items():
         given = table.get_column(name, default=None)
         if given is None:
-            columns.append(pl.lit([] if name in LISTS else False if name == "deprecated" else None, dtype=dtype).alias(name))
-        elif name in LISTS:
+            columns.append(pl.lit([] if name in LISTED_FIELDS else False if name == "deprecated" else None, dtype=dtype).alias(name))
+        elif name in LISTED_FIELDS:
             columns.append(pl.lit(pl.Series(name, [split_names(cell) for cell in given.to_list()], dtype=dtype)).alias(name))
         elif name == "deprecated":
             columns.append(pl.col(name).cast(pl.String).str.to_lowercase().is_in(["true", "1", "yes"]).fill_null(False))
@@ -136,17 +136,17 @@ def tidy_labels(table: pl.DataFrame) -> pl.DataFrame:
     return named.filter(pl.col("label").is_not_null())
 
 
-COLUMNS = ("label", "title", "description", "alternatives", "parents", "deprecated")
+VOCABULARY_COLUMNS = ("label", "title", "description", "alternatives", "parents", "deprecated")
 _LOOKED_AT = 2000  # labels of a table, for a similar one
 _ENOUGH = 0.5  # of the labels have a title: with fewer, the table may write its labels in another way
 
 
 def read_titles(dataset: Dataset, reporter: Reporter) -> pl.DataFrame:
-    """`label`, `title` (null where it is empty) and the other `COLUMNS`, each label once; a note names a label with
+    """`label`, `title` (null where it is empty) and the other `VOCABULARY_COLUMNS`, each label once; a note names a label with
     several titles.
     """
     if dataset.labels is None:
-        return pl.DataFrame(schema={name: SCHEMA[name] for name in COLUMNS})
+        return pl.DataFrame(schema={name: VOCABULARY_SCHEMA[name] for name in VOCABULARY_COLUMNS})
     for name, dtype in dataset.labels.select("label", "title").collect_schema().items():
         if dtype.is_nested():
             raise DataError(
@@ -156,9 +156,9 @@ def read_titles(dataset: Dataset, reporter: Reporter) -> pl.DataFrame:
                 todo=f"write the {name}s as text, or name another table with --titles",
             )
     columns = (trim(pl.col("label").cast(pl.String)), trim(pl.col("title").cast(pl.String)).replace("", None))
-    further = [name for name in COLUMNS[2:] if name in dataset.labels.collect_schema()]
+    further = [name for name in VOCABULARY_COLUMNS[2:] if name in dataset.labels.collect_schema()]
     given = collect(dataset.labels.select(*columns, *further), "the table of titles").filter(pl.col("label") != "")
-    rows = tidy_labels(given).select(*COLUMNS)
+    rows = tidy_labels(given).select(*VOCABULARY_COLUMNS)
     several = (
         rows.select("label", "title")
         .unique(maintain_order=True)
@@ -239,7 +239,7 @@ def _read_codes(lines: list[str], pattern: re.Pattern[str], kind: str) -> tuple[
         "alternatives": [[short] if pattern is _ORDER and (short := row[3].strip()) != row[-1].strip() else [] for row in rows],
         "parents": [[] if parent is None else [add_dot(parent, system)] for parent in parents],
     }
-    table = pl.DataFrame(columns, schema={name: SCHEMA[name] for name in columns})
+    table = pl.DataFrame(columns, schema={name: VOCABULARY_SCHEMA[name] for name in columns})
     return tidy_labels(table), [f"{len(rows):,} titles of {system} ({kind})", *bad]
 
 
@@ -262,7 +262,7 @@ def find_rdf_syntax(text: str) -> str | None:
 
 
 def read_skos(text: str, syntax: str, language: str | None, path: Path) -> tuple[pl.DataFrame, list[str]]:
-    """The concepts of a SKOS vocabulary as a table of the schema `SCHEMA`, sorted by label, which is the URI; and remarks."""
+    """The concepts of a SKOS vocabulary as a table of the schema `VOCABULARY_SCHEMA`, sorted by label, which is the URI; and remarks."""
     rdflib, graph = _parse(text, syntax, path)
     skos, terms = rdflib.SKOS, rdflib.DCTERMS
     concepts = sorted({str(node) for node in graph.subjects(skos.prefLabel, None) if isinstance(node, rdflib.URIRef)})
@@ -288,7 +288,7 @@ def read_skos(text: str, syntax: str, language: str | None, path: Path) -> tuple
     remarks = [f"SKOS, {len(rows):,} concepts; titles in {chosen or 'no named language'}"]
     if untitled := sum(row[1] is None for row in rows):
         remarks.append(f"{untitled:,} concepts have no title in '{chosen}' (--vocabulary-language names another language)")
-    return tidy_labels(pl.DataFrame(rows, schema=SCHEMA, orient="row")), remarks
+    return tidy_labels(pl.DataFrame(rows, schema=VOCABULARY_SCHEMA, orient="row")), remarks
 
 
 def _speaking(values: Iterable[Any], language: str) -> list[str]:
@@ -342,7 +342,7 @@ _EXPECTED = "a table (TSV, CSV, Parquet, JSON lines), SKOS (Turtle, RDF/XML, JSO
 
 
 def read_vocabulary(path: Path, language: str | None = None, encoding: str | None = None) -> tuple[pl.DataFrame, list[str]]:
-    """Read a vocabulary, whatever its format: a table of the schema `SCHEMA`, each label once, and remarks on what was recognised."""
+    """Read a vocabulary, of any format: a table of `VOCABULARY_SCHEMA`, each label once, and remarks on what was recognised."""
     content = read_bytes(path, _EXPECTED)
     encoding = find_fallback(content, encoding)
     text = "" if content.startswith(_PARQUET) else decode_text(content, encoding, "the vocabulary", str(path))
@@ -397,7 +397,7 @@ def align(table: pl.DataFrame, used: Sequence[str] | pl.Series) -> pl.DataFrame:
     key = pl.col("label").str.replace_all(".", "", literal=True).str.to_lowercase().alias("key")
     missing = pl.DataFrame({"label": used}, schema={"label": pl.String}).join(table, on="label", how="anti").with_columns(key)
     keyed = table.with_columns(key).filter(pl.col("key").is_unique()).rename({"label": "written"})
-    return missing.join(keyed, on="key", how="inner", maintain_order="left").select(*SCHEMA, "written")
+    return missing.join(keyed, on="key", how="inner", maintain_order="left").select(*VOCABULARY_SCHEMA, "written")
 
 
 def _respell(table: pl.DataFrame, aligned: pl.DataFrame, used: pl.Series) -> pl.DataFrame:
@@ -406,7 +406,7 @@ def _respell(table: pl.DataFrame, aligned: pl.DataFrame, used: pl.Series) -> pl.
     kept = table.join(replaced, left_on="label", right_on="written", how="anti", maintain_order="left")
     spelling = dict(replaced.select("written", "label").iter_rows())
     named = (pl.col(name).list.eval(pl.element().replace(spelling)) for name in ("parents", "replaced_by"))
-    return pl.concat([aligned.select(*SCHEMA), kept]).with_columns(named)
+    return pl.concat([aligned.select(*VOCABULARY_SCHEMA), kept]).with_columns(named)
 
 
 def _complete(table: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
@@ -415,7 +415,7 @@ def _complete(table: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
     empty = pl.lit([], dtype=pl.List(pl.String))
     filled: list[pl.Expr] = []
     for name in own.columns[1:]:
-        given = pl.col(name) if name not in LISTS else pl.when(pl.col(name).list.len() > 0).then(pl.col(name))
+        given = pl.col(name) if name not in LISTED_FIELDS else pl.when(pl.col(name).list.len() > 0).then(pl.col(name))
         found = pl.coalesce(given, f"{name}{_OWN}")
-        filled.append((found.fill_null(empty) if name in LISTS else found).alias(name))
+        filled.append((found.fill_null(empty) if name in LISTED_FIELDS else found).alias(name))
     return joined.select("label", *filled, pl.col("replaced_by").fill_null(empty)).with_columns(pl.col("deprecated").fill_null(False))

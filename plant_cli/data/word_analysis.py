@@ -8,14 +8,14 @@ from itertools import islice
 
 from plant_cli.api import AnalyserSpec, Reporter, WordReducer
 from plant_cli.data.corpus_files import AnalyserRecord
-from plant_cli.data.languages import SAMPLE, find_language, name_language, share_languages
+from plant_cli.data.languages import TEXTS_RECOGNISED, find_language, name_language, share_languages
 from plant_cli.data.words import REMEMBERED, normalise, spell
 from plant_cli.registry import installed
 
-AUTO, NONE = "auto", "none"
+AUTO, NO_ANALYSER = "auto", "none"
 FEW_FORMS = ("en", "es")
 """Languages in which `auto` leaves words as they are: there lemmas made untrained words worse (docs/decisions.md)."""
-STRAY = 0.05  # share of the documents below which a language is not one of the corpus
+FEW_IN_CORPUS = 0.05  # share of the documents below which a language is not one of the corpus
 RECOGNISED = 0.2  # share of the documents whose language must be recognised; else several short ones are looked at together
 BUNCH = 40  # short documents
 
@@ -28,7 +28,7 @@ class WordAnalyser:
     def __init__(self, record: AnalyserRecord) -> None:
         self.hash = record.hash
         self._reduced = {
-            language: None if name == NONE else _Reduced(_load(installed().find(AnalyserSpec, name), language))
+            language: None if name == NO_ANALYSER else _Reduced(_load(installed().find(AnalyserSpec, name), language))
             for language, name in record.methods.items()
         }
         self._main = next(iter(self._reduced.values()), None)
@@ -68,7 +68,7 @@ class _Reduced(dict[str, str]):
 
 def choose_analyser(asked: str, texts: Sequence[str], reporter: Reporter) -> AnalyserRecord:
     """How the words of a corpus are counted."""
-    if asked == NONE:
+    if asked == NO_ANALYSER:
         return AnalyserRecord()
     automatic = [spec for spec in installed().specs(AnalyserSpec) if spec.automatic is not None]
     automatic.sort(key=lambda spec: (spec.automatic or 0, spec.name))
@@ -76,7 +76,7 @@ def choose_analyser(asked: str, texts: Sequence[str], reporter: Reporter) -> Ana
     if asked != AUTO and specs[0].languages is not None and len(specs[0].languages) == 1:
         shares = {specs[0].languages[0]: 1.0}
     else:
-        shares = {code: share for code, share in _share(texts).items() if code is not None and share >= STRAY}
+        shares = {code: share for code, share in _share(texts).items() if code is not None and share >= FEW_IN_CORPUS}
     chosen = {
         code: None if asked == AUTO and code in FEW_FORMS else next((spec for spec in specs if _knows(spec, code)), None) for code in shares
     }
@@ -85,7 +85,7 @@ def choose_analyser(asked: str, texts: Sequence[str], reporter: Reporter) -> Ana
     return AnalyserRecord(
         asked=asked,
         shares=shares,
-        methods={code: NONE if spec is None else spec.name for code, spec in chosen.items()},
+        methods={code: NO_ANALYSER if spec is None else spec.name for code, spec in chosen.items()},
         packages={name: version(name) for name in packages},
     )
 
@@ -118,7 +118,7 @@ def _share(texts: Sequence[str]) -> dict[str | None, float]:
         return shares
     rows = iter(texts)
     bunches = iter(lambda: "\n".join(islice(rows, BUNCH)), "")
-    return share_languages(list(islice(bunches, SAMPLE)))
+    return share_languages(list(islice(bunches, TEXTS_RECOGNISED)))
 
 
 def _knows(spec: AnalyserSpec, language: str) -> bool:

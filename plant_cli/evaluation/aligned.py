@@ -23,7 +23,9 @@ from plant_cli.evaluation.foreign import Numbering, misread, read_foreign
 from plant_cli.evaluation.gold import Gold
 from plant_cli.scoring.predictions import INDICES, read_indexed
 
-FORM = "columns doc_id (string), labels (list of string), scores (list of number), as Parquet, JSON lines, or CSV with lists in JSON"
+ALIGNED_FORM = (
+    "columns doc_id (string), labels (list of string), scores (list of number), as Parquet, JSON lines, or CSV with lists in JSON"
+)
 UNNUMBERED = Numbering()
 EXAMPLES = 5
 _FEW_UNKNOWN = 0.05  # of the predicted labels; where more are unknown to the corpus, they may be written otherwise there
@@ -143,20 +145,24 @@ def _read_frame(path: Path) -> pl.DataFrame:
             raise DataError(
                 f"the predictions have no column '{name}'",
                 where=f"{path}, columns {show_names(frame.columns)}",
-                expected=f"{FORM}; {near}" if "did you mean" in near else FORM,
+                expected=f"{ALIGNED_FORM}; {near}" if "did you mean" in near else ALIGNED_FORM,
                 todo=f"rename the column to '{name}'",
             )
     frame = frame.with_columns(_parse_lists(frame, name, path) for name in ("labels", "scores") if frame.schema[name] == pl.String)
     scores = frame.schema["scores"]
     if isinstance(scores, pl.List) and scores.inner == pl.Boolean:
-        raise DataError("the scores are true or false, not numbers", where=str(path), expected=FORM, todo="write a number for each label")
+        raise DataError(
+            "the scores are true or false, not numbers", where=str(path), expected=ALIGNED_FORM, todo="write a number for each label"
+        )
     try:
         return frame.select(
             pl.col("doc_id").cast(pl.String), pl.col("labels").cast(pl.List(pl.String)), pl.col("scores").cast(pl.List(pl.Float64))
         )
     except pl.exceptions.PolarsError as error:
         types = ", ".join(f"{name}: {frame.schema[name]}" for name in ("doc_id", "labels", "scores"))
-        raise DataError("the predictions have the wrong types", where=f"{path}, {types}", expected=FORM, todo="write lists") from error
+        raise DataError(
+            "the predictions have the wrong types", where=f"{path}, {types}", expected=ALIGNED_FORM, todo="write lists"
+        ) from error
 
 
 def _parse_lists(frame: pl.DataFrame, name: str, path: Path) -> pl.Series:

@@ -17,8 +17,8 @@ from plant_cli.api.metrics import Metric, MetricValue, WeightedMetric
 from plant_cli.evaluation.counters import DIGITS, ROUNDING, Floats, compute_value
 
 Advance = Callable[[float], None]  # called with how many resamples or permutations were done
-BLOCK_BYTES = 64 * 2**20
-PARTS = 200  # of the documents, for the jackknife
+BOOTSTRAP_BYTES = 64 * 2**20
+JACKKNIFE_PARTS = 200  # of the documents, for the jackknife
 EXACT_UP_TO = 50  # documents of a signed-rank test
 FEWER = 1000  # permutations of a metric of pairs
 COARSE = 1e-7  # scores are fp32
@@ -57,7 +57,7 @@ class Sums:
 
     def block_sizes(self, resamples: int) -> Iterator[int]:
         """How many resamples to take at a time, so that memory stays bounded."""
-        block = max(1, BLOCK_BYTES // (8 * self._widest))
+        block = max(1, BOOTSTRAP_BYTES // (8 * self._widest))
         for start in range(0, resamples, block):
             yield min(block, resamples - start)
 
@@ -97,7 +97,7 @@ def measure_and_resample(
         drawn[list(sums)] = resample(list(sums.values()), replicates, generator, advance)
     for i, metric in enumerate(metrics):
         if isinstance(metric, WeightedMetric):
-            draws, block = deepcopy(same), max(1, BLOCK_BYTES // (8 * metric.documents))
+            draws, block = deepcopy(same), max(1, BOOTSTRAP_BYTES // (8 * metric.documents))
             weights = [np.ones((1, metric.documents))]
             weights += [draw_weights(metric.documents, min(block, replicates - start), draws) for start in range(0, replicates, block)]
             computed = metric.compute(np.concatenate(weights))
@@ -105,7 +105,7 @@ def measure_and_resample(
     return values, drawn
 
 
-def leave_out(metrics: Sequence[Metric], parts: int = PARTS) -> Floats:
+def leave_out(metrics: Sequence[Metric], parts: int = JACKKNIFE_PARTS) -> Floats:
     """Each metric without one part of the documents after the other [metrics, parts]: what a jackknife needs."""
     sizes = {m.contributions.shape[0] if isinstance(m, MetricValue) else m.documents for m in metrics}
     if not sizes:

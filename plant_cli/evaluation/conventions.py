@@ -88,4 +88,4 @@ CONVENTIONS: Mapping[ConventionName, Convention] = {
 }
 
 
-HELP = f"Whose way of scoring: {', '.join(f'{c.name} ({c.origin})' for c in CONVENTIONS.values())}."
+CONVENTION_HELP = f"Whose way of scoring: {', '.join(f'{c.name} ({c.origin})' for c in CONVENTIONS.values())}."

@@ -104,7 +104,7 @@ def _hash_gold(doc_ids: Sequence[str], matrix: csr_array, labels: Sequence[str])
     return hash_strings(sorted(members))
 
 
-FORM = "columns `label` and `parent`, a row for each pair; or `label` and `parents`, a list"
+HIERARCHY_FORM = "columns `label` and `parent`, a row for each pair; or `label` and `parents`, a list"
 
 
 def read_hierarchy(path: Path, labels: Sequence[str]) -> Hierarchy:
@@ -194,7 +194,7 @@ def _read_parents(path: Path) -> dict[str, list[str]]:
         raise DataError(
             f"the table has no column '{wanted}'",
             where=f"{path}, columns {', '.join(frame.columns)}",
-            expected=FORM,
+            expected=HIERARCHY_FORM,
             todo="rename the columns",
         )
     if column == "parents" and frame.schema[column] == pl.String:

@@ -12,7 +12,7 @@ from plant_cli.api.metrics import MetricInput
 from plant_cli.evaluation.counters import Booleans, Integers, divide, find_assigned, find_predicted
 from plant_cli.evaluation.gold import Gold
 
-KINDS = ("lost", "wrong", "gained", "mended")
+CHANGES = ("lost", "wrong", "gained", "mended")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,5 +108,5 @@ def _list_labels(gold: Gold, parts: dict[str, csr_array], marked: tuple[csr_arra
             "F1_b": f1[1],
         }
     )
-    changed = frame.filter(pl.sum_horizontal(*KINDS) > 0)
+    changed = frame.filter(pl.sum_horizontal(*CHANGES) > 0)
     return changed.sort("harm", "lost", descending=True, maintain_order=True)

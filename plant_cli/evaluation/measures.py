@@ -50,7 +50,7 @@ from plant_cli.evaluation.results import Bound
 from plant_cli.evaluation.systems import System
 from plant_cli.scoring.predictions import list_parts
 
-CUT_OFFS = (10, 50)
+TABLE_CUT_OFFS = (10, 50)
 OF_PARTS = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@5", "R@10", "R@50", "R@10[1-5]", "R@50[1-5]")
 
 
@@ -70,7 +70,7 @@ def measure_bins(data: MetricInput, bounds: Bounds = LABEL_RANGES) -> list[Bin]:
     """The bins that hold any label; `bounds` has the name, least and most training documents of each (both included)."""
     counters = count_assignments(data)
     width = data.gold.shape[1]
-    top = data.top[:, : max(CUT_OFFS)]
+    top = data.top[:, : max(TABLE_CUT_OFFS)]
     hits = find_hits(top, data.gold)
     assigned = np.asarray(counters[:, width : 2 * width].sum(axis=0)) > 0
     bins = []
@@ -81,7 +81,7 @@ def measure_bins(data: MetricInput, bounds: Bounds = LABEL_RANGES) -> list[Bin]:
         gold = (data.gold @ inside.astype(np.int64)).astype(np.float64)
         right = hits & inside[top]
         columns = np.flatnonzero(inside)
-        recalls = [ratio_of_sums(f"R@{k}[{name}]", right[:, :k].sum(axis=1).astype(np.float64), gold) for k in CUT_OFFS]
+        recalls = [ratio_of_sums(f"R@{k}[{name}]", right[:, :k].sum(axis=1).astype(np.float64), gold) for k in TABLE_CUT_OFFS]
         f1 = MetricValue(
             name=f"macro-F1-present[{name}]",
             contributions=counters[:, np.concatenate([columns, columns + width, columns + 2 * width])],

@@ -12,11 +12,11 @@ from plant_cli.evaluation.counters import NOT_KEPT
 from plant_cli.evaluation.gold import describe_gold
 from plant_cli.evaluation.measures import Conditions, Evaluation
 from plant_cli.evaluation.results import Bound
-from plant_cli.evaluation.systems import CUT, EVIDENCE_CUT
+from plant_cli.evaluation.systems import CUT_FIELDS, EVIDENCE_CUT
 from plant_cli.network.cuts import CutEvidence
-from plant_cli.scoring.predictions import WHOLE
+from plant_cli.scoring.predictions import ALL_PARTS
 
-SHOWN = ("P@1", "P@5", "PSP@5", "R@10[1-5]")  # of each part of a model
+PART_METRICS = ("P@1", "P@5", "PSP@5", "R@10[1-5]")  # of each part of a model
 IN_BINS = ("R@10", "R@50", "macro-F1-present")
 
 
@@ -31,7 +31,7 @@ def record_metrics(evaluation: Evaluation, conditions: Conditions) -> dict[str, 
         "split": gold.split,
         "documents": len(conditions.data.top),
         "documents_without_gold": int((gold.sizes == 0).sum()),
-        **{name: cut.get(name) for name in CUT},
+        **{name: cut.get(name) for name in CUT_FIELDS},
         **({EVIDENCE_CUT: cut[EVIDENCE_CUT]} if EVIDENCE_CUT in cut else {}),
         "gold": gold.hash,
         "threshold": conditions.system.origin,
@@ -93,12 +93,16 @@ def make_metric_tables(
         notes = ["recall is pooled over the assignments of a bin; bin 0 holds labels that no training document has", summary]
         tables.append(Table(title="By training documents of the label", columns=columns, rows=rows, notes=notes))
     if parts:
-        rows = [[name, *_bounded_cells({kind: one.get(kind) for kind in SHOWN})] for name, one in {**parts, WHOLE: scores}.items()]
+        rows = [
+            [name, *_bounded_cells({kind: one.get(kind) for kind in PART_METRICS})] for name, one in {**parts, ALL_PARTS: scores}.items()
+        ]
         notes = [
             "each part with weights of its own; compare them pairwise with `plant significance finetune FOLDER/parts/NAME.parquet`",
             summary,
         ]
-        tables.append(Table(title="Each part alone", columns=[Column(name="part"), *_bounded_columns(SHOWN)], rows=rows, notes=notes))
+        tables.append(
+            Table(title="Each part alone", columns=[Column(name="part"), *_bounded_columns(PART_METRICS)], rows=rows, notes=notes)
+        )
     return tables
 
 
@@ -140,7 +144,7 @@ def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
         for family, options in conditions.metric_options.items()
     ]
     cut = conditions.system.cut
-    documents, tokens = (cut.get(name, 0.0) for name in CUT)
+    documents, tokens = (cut.get(name, 0.0) for name in CUT_FIELDS)
     if documents:
         lost = f"; {CutEvidence(**cut[EVIDENCE_CUT])}" if EVIDENCE_CUT in cut else ""
         notes.append(f"{documents:.1%} of the documents are longer than the model's limit: {tokens:.1%} of all tokens were not read{lost}")

@@ -17,7 +17,7 @@ from plant_cli.evaluation.results import Bound
 from plant_cli.evaluation.threshold_tuning import are_probabilities
 from plant_cli.scoring.calibration import BINS
 
-CONVENTION = (
+ECE_CONVENTION = (
     "ECE: the distance of mean probability and share that is right, averaged over listed pairs of document and label in "
     f"{BINS} bins of equal width; all documents count, pairs that no list holds do not"
 )
@@ -48,7 +48,7 @@ def measure_reliability(predictions: Predictions, gold: Gold, *, replicates: int
         "low": bound.low,
         "high": bound.high,
         "pairs": len(scores),
-        "convention": CONVENTION,
+        "convention": ECE_CONVENTION,
         "bins": [_describe(n, p, r, values, level) for n, p, r, values in totals],
     }
 
@@ -79,7 +79,7 @@ def _describe(pairs: float, chances: float, right: float, drawn: Floats, level: 
 def describe(measured: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Notes under a table: the calibration error of the system and of its network; empty if the scores are not probabilities."""
     errors = [f"{name} {100 * one['ECE']:.2g}{_bracket(one)} over {one['pairs']} pairs" for name, one in measured.items()]
-    return [f"expected calibration error in points: {'; '.join(errors)}", CONVENTION] if errors else []
+    return [f"expected calibration error in points: {'; '.join(errors)}", ECE_CONVENTION] if errors else []
 
 
 def _bracket(measured: Mapping[str, Any]) -> str:

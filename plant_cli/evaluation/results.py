@@ -17,7 +17,7 @@ from plant_cli.api.errors import GateFailed, UsageError, near_names
 from plant_cli.api.options import Options, option
 from plant_cli.data.files import SIZE_PATTERN
 from plant_cli.data.records import Record, read_record, require_recorded
-from plant_cli.evaluation.conventions import HELP, ConventionName
+from plant_cli.evaluation.conventions import CONVENTION_HELP, ConventionName
 
 METRICS = "metrics.json"
 
@@ -89,7 +89,7 @@ def read_metrics(folder: Path) -> MetricsRecord:
     return read_record(folder / METRICS, MetricsRecord, f"the metrics of '{folder.name}'")
 
 
-FEWEST = 20  # resamples
+FEWEST_RESAMPLES = 20  # resamples
 DEFAULT_METRICS = (
     *("P@1", "P@5", "nDCG@5", "PSP@5", "R@10", "R@50", "MAP", "micro-F1", "macro-F1", "R@10[1-5]", "R@50[1-5]"),
     *("micro-AUC", "macro-AUC"),  # where every system has every score
@@ -98,8 +98,8 @@ DEFAULT_METRICS = (
 
 def refuse_too_few(resamples: int) -> int:
     """The number of resamples as it is; `ValueError` for one that is neither 0 nor enough for an interval."""
-    if 0 < resamples < FEWEST:
-        raise ValueError(f"0, or {FEWEST} and more: of fewer resamples there is no interval to speak of")
+    if 0 < resamples < FEWEST_RESAMPLES:
+        raise ValueError(f"0, or {FEWEST_RESAMPLES} and more: of fewer resamples there is no interval to speak of")
     return resamples
 
 
@@ -112,7 +112,7 @@ class ScoringOptions(Options):
         "An option of a family of metrics, such as propensity.a=0.5 (repeatable); `plant plugins show propensity` lists a family's.",
         keys="metric",
     )
-    convention: ConventionName = option("plant", HELP)
+    convention: ConventionName = option("plant", CONVENTION_HELP)
     bootstrap: int = option(1000, "Resamples for the intervals, 20 or more; 0: no intervals.", level="everyday", ge=0)
     level: float = option(0.95, "Coverage of the intervals.", gt=0, lt=1)
     split: SplitName = option("test", "The split to measure on.", level="everyday")

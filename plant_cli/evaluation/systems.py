@@ -26,7 +26,7 @@ from plant_cli.scoring.decisions import THRESHOLDS, Thresholds, describe_tuning,
 from plant_cli.scoring.predictions import PREDICTIONS, open_scores
 
 FOREIGN_THRESHOLD = 0.5
-CUT = ("documents_cut", "tokens_dropped")  # shares by split in the summary of `predict`
+CUT_FIELDS = ("documents_cut", "tokens_dropped")  # shares by split in the summary of `predict`
 EVIDENCE_CUT = "evidence_cut"  # counts by split, where the corpus has gold evidence
 
 
@@ -39,7 +39,7 @@ class System:
     threshold: float | Floats  # one number, or one per label of train [L]
     origin: str  # the threshold in words: its value and where it comes from
     cut: Mapping[str, Any] = field(default_factory=dict)
-    """What of the split the system did not read, as `plant predict` recorded it: shares by the names in `CUT`, and the counts of
+    """What of the split the system did not read, as `plant predict` recorded it: shares by the names in `CUT_FIELDS`, and the counts of
     `EVIDENCE_CUT` (empty: unknown)."""
     folder: Path | None = None  # of our predictions, which may hold every score; None for another tool's
     leaks: bool = False  # whether its relevance was counted on validation and test documents, too
@@ -122,7 +122,7 @@ def read_system(name: str, predict: Path, finetune: Callable[[], Path], gold: Go
         predictions=predict / PREDICTIONS,
         threshold=thresholds.value,
         origin=describe_thresholds(thresholds),
-        cut={name: summary[name][gold.split] for name in (*CUT, EVIDENCE_CUT) if gold.split in summary.get(name, {})},
+        cut={name: summary[name][gold.split] for name in (*CUT_FIELDS, EVIDENCE_CUT) if gold.split in summary.get(name, {})},
         folder=predict,
         leaks=find_leakage(predict),
     )

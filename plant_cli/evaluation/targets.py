@@ -11,7 +11,7 @@ from plant_cli.api.errors import UsageError
 
 Measure = Literal["precision", "recall", "f1", "macro-f1"]
 BOUNDED: tuple[Measure, ...] = ("precision", "recall")
-FORM = "precision=0.9, recall=0.9, f1, macro-f1, or a precision and a recall"
+TARGET_FORM = "precision=0.9, recall=0.9, f1, macro-f1, or a precision and a recall"
 _PATTERN = re.compile(r"(?P<measure>[a-z0-9-]+)\s*(?:=\s*(?P<least>\d*\.?\d+))?")
 
 
@@ -48,7 +48,7 @@ def parse_targets(texts: Sequence[str]) -> Targets:
     raise UsageError(
         "the targets do not go together" if targets else "no target is given",
         where=" ".join(f"--target {text}" for text in texts) or "--target",
-        expected=FORM,
+        expected=TARGET_FORM,
         todo="give one target, or a precision and a recall: --target precision=0.9 --target recall=0.9",
     )
 
@@ -61,6 +61,6 @@ def _parse(text: str) -> Target:
     raise UsageError(
         f"the target '{text}' cannot be read",
         where=f"--target '{text}'",
-        expected=f"{FORM}; the share is above 0 and at most 1",
+        expected=f"{TARGET_FORM}; the share is above 0 and at most 1",
         todo="write it like --target precision=0.9",
     )

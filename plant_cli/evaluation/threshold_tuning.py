@@ -39,9 +39,9 @@ from plant_cli.scoring.decisions import ASSIGN, REJECT, REVIEW
 
 Objective = Literal["micro-F1", "macro-F1"]
 WITHOUT_PREDICTIONS = 0.5
-ENOUGH = 20  # validation documents that a label, or a group of labels, needs for a separate threshold
+DOCUMENTS_FOR_A_THRESHOLD = 20  # validation documents that a label, or a group of labels, needs for a separate threshold
 NEVER = np.inf
-OWN = "own"  # the name of a group of one label
+OWN_GROUP = "own"  # the name of a group of one label
 FOLDS = 5
 VALIDATION = "validation"
 CONVENTION: ConventionName = "xmlrepo"  # every document counts, and also gold labels unseen in train
@@ -190,7 +190,7 @@ class ChosenThresholds:
     reached: Booleans  # whether the target can be reached on validation, by group [G]
 
 
-def group_labels(positives: Integers, train_counts: Integers, enough: int = ENOUGH) -> tuple[Integers, tuple[str, ...]]:
+def group_labels(positives: Integers, train_counts: Integers, enough: int = DOCUMENTS_FOR_A_THRESHOLD) -> tuple[Integers, tuple[str, ...]]:
     """A group for each label with enough documents, and groups of labels about as frequent for the others: group [L], and names [G].
 
     Ranges of training frequency are joined, from rare to frequent, until each has enough; what is left at the end joins the last one.
@@ -217,11 +217,11 @@ def group_labels(positives: Integers, train_counts: Integers, enough: int = ENOU
     for number, (low, high) in enumerate(ranges, start=len(alone)):
         groups[left & (train_counts >= low) & (train_counts <= high)] = number
     names = tuple(f"{low:g}-{high:g}" if np.isfinite(high) else f"≥{low:g}" for low, high in ranges)
-    return groups, (OWN,) * len(alone) + names
+    return groups, (OWN_GROUP,) * len(alone) + names
 
 
 def choose_thresholds(
-    top: Integers, scores: Floats, gold: csr_array, train_counts: Integers, target: Target, enough: int = ENOUGH
+    top: Integers, scores: Floats, gold: csr_array, train_counts: Integers, target: Target, enough: int = DOCUMENTS_FOR_A_THRESHOLD
 ) -> ChosenThresholds:
     """The thresholds that reach a target on documents with known labels; nothing is reviewed. For the arguments see `find_cuts`.
 
@@ -245,7 +245,7 @@ def choose_thresholds(
     totals = np.bincount(groups, positives, minlength=len(names))[cuts.groups]
     quality, useful = rate_cuts(target.measure, cuts.right, cuts.assigned, totals, target.least or 0.0)
     if target.measure == "macro-f1":
-        quality = np.where(np.array(names, dtype=object)[cuts.groups] == OWN, quality, cuts.macro / max(labels, 1))
+        quality = np.where(np.array(names, dtype=object)[cuts.groups] == OWN_GROUP, quality, cuts.macro / max(labels, 1))
         useful = quality > 0
     best = cuts.choose(quality)
     values, reached = np.full(len(names), NEVER), np.zeros(len(names), dtype=bool)
@@ -417,7 +417,8 @@ def make_decision_tables(content: Mapping[str, Any], golds: Mapping[str, Gold]) 
     columns = [Column(name="training documents"), *(Column(name=name, kind="count") for name in ("labels", "validation documents"))]
     columns += [*(Column(name=name, kind="exact") for name in ("assigned from", "to")), Column(name="never assigned", kind="count")]
     notes = [
-        f"{OWN}: a threshold for each label with {ENOUGH} validation documents or more; the others share one with labels about as frequent",
+        f"{OWN_GROUP}: a threshold for each label with {DOCUMENTS_FOR_A_THRESHOLD} validation documents or more; "
+        "the others share one with labels about as frequent",
         "never assigned: labels for which no threshold reaches the target on validation",
         f"target {content['target']}; chosen on {describe_gold(golds[VALIDATION], CONVENTIONS[CONVENTION])}; nothing is random, no seed",
     ]

@@ -27,11 +27,11 @@ from plant_cli.api import (
 from plant_cli.api.errors import damaged_file
 from plant_cli.data.files import hash_strings, read_json, share_files, write_json
 from plant_cli.data.records import require_recorded, require_same, stamp
-from plant_cli.network.design import DESCRIPTION, ComponentLookup, Design, find_design
+from plant_cli.network.design import DESIGN_FILE, ComponentLookup, Design, find_design
 from plant_cli.network.tensors import read_tensors, write_tensors
 
 WEIGHTS = "model.safetensors"
-AGAIN = "run the stage again with --force"
+RUN_STAGE_AGAIN = "run the stage again with --force"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +46,8 @@ class ModelDescription:
 
 def read_description(folder: Path) -> ModelDescription:
     """The description of a saved network; `ArtefactError` if it is missing, damaged or changed."""
-    require_recorded(folder, DESCRIPTION)
-    known = read_json(folder / DESCRIPTION, "the description of the saved model")
+    require_recorded(folder, DESIGN_FILE)
+    known = read_json(folder / DESIGN_FILE, "the description of the saved model")
     try:
         section = ModelSection(**{name: known[name] for name in ModelSection.model_fields})
         changed, seed, words = bool(known["backbone_changed"]), int(known["seed"]), known.get("words")
@@ -56,9 +56,9 @@ def read_description(folder: Path) -> ModelDescription:
         raise damaged_file(
             "the description of the saved model",
             "it lacks a key, or a value is not valid",
-            folder / DESCRIPTION,
+            folder / DESIGN_FILE,
             expected=f"{', '.join(ModelSection.model_fields)}, backbone_changed and seed, as the stage wrote them",
-            todo=f"restore the file, or {AGAIN}",
+            todo=f"restore the file, or {RUN_STAGE_AGAIN}",
         ) from error
 
 
@@ -68,9 +68,9 @@ def require_words(folder: Path, words: Sequence[str], table: Path | str) -> None
     if known is not None and known != hash_strings(words):
         raise ArtefactError(
             "the relevance table has other words than the network was trained with",
-            where=f"{folder / DESCRIPTION} ({known[:12]}) against {table} ({len(words):,} words)",
+            where=f"{folder / DESIGN_FILE} ({known[:12]}) against {table} ({len(words):,} words)",
             expected="the words of the same `plant mig`, in the same order",
-            todo=AGAIN,
+            todo=RUN_STAGE_AGAIN,
         )
 
 
@@ -191,7 +191,7 @@ def save_network(network: Network, folder: Path) -> None:
         "seed": network.seed,
         **({} if network.word_hash is None else {"words": network.word_hash}),
     }
-    write_json(folder / DESCRIPTION, {**content, **marks})
+    write_json(folder / DESIGN_FILE, {**content, **marks})
 
 
 def restore_network(network: Network, folder: Path) -> None:
@@ -201,7 +201,7 @@ def restore_network(network: Network, folder: Path) -> None:
         ArtefactError: a file is damaged or of another format, or the weights belong to another label order, tokenizer or shape.
     """
     path, again = folder / WEIGHTS, f"run the stage '{folder.name}' again with --force"
-    tensors, marks = read_tensors(path, "the weights", f"restore the file, or {AGAIN}")
+    tensors, marks = read_tensors(path, "the weights", f"restore the file, or {RUN_STAGE_AGAIN}")
     elsewhere = f"use the run folder that it was trained in, or {again}"
     require_same(marks, path=path, what="the model", todo=elsewhere, labels=network.label_hash, against=folder.parent / "corpus")
     before = f"{again}, or put back the tokenizer or the language model that it was trained with"

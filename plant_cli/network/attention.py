@@ -32,10 +32,10 @@ def pooling_matrix(hidden: int, bins: int) -> Tensor:
 
 
 BLOCK_SCORES = 1 << 18  # scores (heads x labels x positions) held at a time: what stays in a processor's cache
-SCORES = {"cpu": BLOCK_SCORES, "cuda": 1 << 26}  # the same for log attention, by device
-ELEMENTS = {"cpu": 1 << 20, "cuda": 1 << 23}
+LOG_ATTENTION_SCORES = {"cpu": BLOCK_SCORES, "cuda": 1 << 26}  # the same for log attention, by device
+ATTENTION_NUMBERS = {"cpu": 1 << 20, "cuda": 1 << 23}
 """Gathered numbers (labels x H) held at a time: 4 MB on a CPU, 32 MB on a GPU; the backward pass holds a few times as much."""
-KEPT = 1 << 22
+SCORES_IN_MEMORY = 1 << 22
 """Gathered numbers (wanted pairs x H) that are kept for the backward pass; of more, and where all pairs are wanted, none."""
 
 
@@ -114,7 +114,7 @@ def log_attention(queries: Tensor, keys: Tensor, mask: Tensor, *, heads: int, wa
     """Log of the attention of each label on each position [B, l, T], averaged over heads; −inf where masked, and maybe where not wanted.
 
     Computed from log-softmax and log-sum-exp in fp32 or better, so that a position with next to no attention keeps a finite
-    logarithm and a gradient. Besides inputs and result it holds a few times `SCORES` numbers.
+    logarithm and a gradient. Besides inputs and result it holds a few times `LOG_ATTENTION_SCORES` numbers.
     """
     result: Tensor = _LogAttention.apply(queries, keys, mask, heads, wanted)  # type: ignore[no-untyped-call]
     return result
@@ -194,7 +194,7 @@ class _Document(NamedTuple):
 
     @property
     def labels_at_once(self) -> int:
-        held = SCORES.get(self.keys.device.type, SCORES["cuda"]) // (len(self.keys) * self.keys.shape[1])
+        held = LOG_ATTENTION_SCORES.get(self.keys.device.type, LOG_ATTENTION_SCORES["cuda"]) // (len(self.keys) * self.keys.shape[1])
         return max(1, held // LABEL_MULTIPLE) * LABEL_MULTIPLE
 
     @property
@@ -249,7 +249,7 @@ def label_attention(
     type of the inputs (bf16: products of bf16, summed in fp32); softmax in fp32 or better.
 
     Args:
-        elements: gathered numbers held at a time, the bound on memory (default: `ELEMENTS` of the device); ignored by Triton's kernels.
+        elements: gathered numbers held at a time, the bound on memory (default: `ATTENTION_NUMBERS`); ignored by Triton's kernels.
     """
     result: Tensor
     if uses_triton(queries.device.type):
@@ -265,8 +265,8 @@ def label_attention(
 
 
 def labels_held(elements: int | None, size: int, device: torch.device) -> int:
-    """Labels at a time, each with so many numbers, of `elements` numbers (None: `ELEMENTS` of the device)."""
-    return max((elements or ELEMENTS.get(device.type, ELEMENTS["cuda"])) // size // LABEL_MULTIPLE, 1) * LABEL_MULTIPLE
+    """Labels at a time, each with so many numbers, of `elements` numbers (None: `ATTENTION_NUMBERS` of the device)."""
+    return max((elements or ATTENTION_NUMBERS.get(device.type, ATTENTION_NUMBERS["cuda"])) // size // LABEL_MULTIPLE, 1) * LABEL_MULTIPLE
 
 
 class _LabelAttention(torch.autograd.Function):
@@ -277,7 +277,7 @@ class _LabelAttention(torch.autograd.Function):
         queries, directions, keys, values, mask, heads, rows, wanted = inputs
         exact = torch.promote_types(queries.dtype, torch.float32)
         logits: Tensor = queries.new_zeros(len(keys), len(queries), dtype=exact)
-        keeps = wanted is not None and any(ctx.needs_input_grad) and int(wanted.sum()) * queries.shape[1] <= KEPT
+        keeps = wanted is not None and any(ctx.needs_input_grad) and int(wanted.sum()) * queries.shape[1] <= SCORES_IN_MEMORY
 
         def score(part: _Part) -> _Gathered | None:
             kept = _Gathered.of(queries, part) if keeps else None

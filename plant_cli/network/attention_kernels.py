@@ -19,8 +19,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-LARGE = {"LABELS": 64, "POSITIONS": 64, "STEP": 64, "num_warps": 8, "num_stages": 2}
-SMALL = {"LABELS": 32, "POSITIONS": 32, "STEP": 16, "num_warps": 4, "num_stages": 2}
+LARGE_LAUNCH = {"LABELS": 64, "POSITIONS": 64, "STEP": 64, "num_warps": 8, "num_stages": 2}
+SMALL_LAUNCH = {"LABELS": 32, "POSITIONS": 32, "STEP": 16, "num_warps": 4, "num_stages": 2}
 """Block sizes for inputs of 16 bits and of more: about as large as registers hold, and within the shared memory of any card."""
 
 WIDTH_BYTES = 512
@@ -74,7 +74,7 @@ def constants(queries: Tensor, heads: int, *, backward: bool) -> dict[str, Any]:
     size = queries.shape[1] // heads
     exact = tl.float64 if queries.dtype == torch.float64 else tl.float32
     coarse = queries.dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest"
-    block = LARGE if queries.itemsize == 2 else SMALL
+    block = LARGE_LAUNCH if queries.itemsize == 2 else SMALL_LAUNCH
     if backward:
         part = {"WIDTH": min(WIDTH_BYTES // queries.itemsize, max(16, triton.next_power_of_2(size)))}
     else:

@@ -15,7 +15,7 @@ from torch.nn import functional
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
 NEEDED = {"model_type": "bert", "hidden_act": "gelu", "position_embedding_type": "absolute", "is_decoder": False, "auto_map": None}
 """Values of a configuration, named or by default, for which `Bert` computes what transformers' `BertModel` computes."""
-PARTS = {
+LAYER_NAMES = {
     "attention.output.dense": "out",
     "attention.output.LayerNorm": "attention_norm",
     "intermediate.dense": "up",
@@ -129,7 +129,7 @@ def _rename(weights: Mapping[str, Tensor], layers: int) -> dict[str, Tensor]:
         found[f"norm.{kind}"] = weights[f"embeddings.LayerNorm.{kind}"]
         for layer in range(layers):
             theirs, ours = f"encoder.layer.{layer}.", f"layers.{layer}."
-            found |= {f"{ours}{name}.{kind}": weights[f"{theirs}{part}.{kind}"] for part, name in PARTS.items()}
+            found |= {f"{ours}{name}.{kind}": weights[f"{theirs}{part}.{kind}"] for part, name in LAYER_NAMES.items()}
             joined = [weights[f"{theirs}attention.self.{part}.{kind}"] for part in ("query", "key", "value")]
             found[f"{ours}query_key_value.{kind}"] = torch.cat(joined)
     return found

@@ -21,16 +21,16 @@ from plant_cli.relevance.relevance_table import WordStatistics
 
 UNSCORED = -1e4  # logit of a label that was not scored: a probability of 0
 
-BLOCK = 1 << 14
+LABELS_PER_BLOCK = 1 << 14
 """Labels scored at a time, so that a decoder's products of its label tables, such as queries [L, H], stay small."""
 
 
 def score_all(decoder: nn.Module, reading: Reading, labels: int) -> Tensor:
     """Logits [B, L] of all labels, fp32; for use without gradients."""
-    if labels <= BLOCK:
+    if labels <= LABELS_PER_BLOCK:
         logits: Tensor = decoder(reading)
         return logits.float()
-    blocks = torch.split(torch.arange(labels, device=reading.mask.device), BLOCK)
+    blocks = torch.split(torch.arange(labels, device=reading.mask.device), LABELS_PER_BLOCK)
     return torch.cat([decoder(reading, block).float() for block in blocks], dim=1)
 
 
@@ -41,7 +41,7 @@ def score_pairs(decoder: nn.Module, reading: Reading, wanted: Tensor) -> Tensor:
     cut to its last real token.
     """
     logits = reading.hidden.new_full(wanted.shape, UNSCORED, dtype=torch.float32)
-    for labels in torch.split(wanted.any(0).nonzero().squeeze(1), BLOCK):
+    for labels in torch.split(wanted.any(0).nonzero().squeeze(1), LABELS_PER_BLOCK):
         chosen = wanted[:, labels]
         if isinstance(decoder, PairDecoder):
             scored = decoder.score_pairs(reading, labels, chosen)
@@ -64,8 +64,8 @@ def _score_one_by_one(decoder: nn.Module, reading: Reading, labels: Tensor, chos
 
 
 Rows = npt.NDArray[np.int64]
-BATCH = 256  # documents proposed for at a time
-SAMPLE = 64  # documents on which recall is measured: all their labels must be scored
+TEXTS_PER_BATCH = 256  # documents proposed for at a time
+DOCUMENTS_FOR_RECALL = 64  # documents on which recall is measured: all their labels must be scored
 
 
 class ShortlistedLabels:
@@ -131,8 +131,8 @@ def propose(
         found: list[Rows] = []
         column_of = find_words(words, columns)
         with reporter.progress(f"shortlist {spec.name}: {name}", len(texts), "documents") as task:
-            for start in range(0, len(texts), BATCH):
-                part = texts[start : start + BATCH]
+            for start in range(0, len(texts), TEXTS_PER_BATCH):
+                part = texts[start : start + TEXTS_PER_BATCH]
                 counts = count_in_order(words.take(np.arange(start, start + len(part))), column_of, len(columns))
                 proposals = built.propose(part, counts)
                 found.extend(_checked(spec.name, proposals, len(part), labels))
@@ -167,7 +167,14 @@ def _checked(name: str, proposals: Sequence[Rows], documents: int, labels: int) 
 
 @torch.no_grad()
 def measure_recall(
-    network: Network, reader: HiddenReader, hardware: Hardware, candidates: ShortlistedLabels, m: int, *, batch: int, sample: int = SAMPLE
+    network: Network,
+    reader: HiddenReader,
+    hardware: Hardware,
+    candidates: ShortlistedLabels,
+    m: int,
+    *,
+    batch: int,
+    sample: int = DOCUMENTS_FOR_RECALL,
 ) -> float:
     """Share of the m best labels of the network that the shortlist proposes: mean over `sample` documents, evenly spread over the split.
 

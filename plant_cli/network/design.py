@@ -11,7 +11,7 @@ from plant_cli.api import Backbone, BackboneSpec, Choice, DecoderSpec, MachineSe
 from plant_cli.api.components import SpecT
 from plant_cli.runs.steps import write_out
 
-DESCRIPTION = "model.json"  # of a network, in the folder of the stage that trained it
+DESIGN_FILE = "model.json"  # of a network, in the folder of the stage that trained it
 
 
 class ComponentLookup(Protocol):

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from plant_cli.network.attention import (
-    SCORES,
+    LOG_ATTENTION_SCORES,
     add_rows,
     attend,
     find_labels,
@@ -78,7 +78,7 @@ def gather_sharpened(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor
 
 
 def _labels_at_once(keys: Tensor) -> int:
-    held = SCORES.get(keys.device.type, SCORES["cuda"]) // (len(keys) * keys.shape[1])
+    held = LOG_ATTENTION_SCORES.get(keys.device.type, LOG_ATTENTION_SCORES["cuda"]) // (len(keys) * keys.shape[1])
     return max(TOKEN_MULTIPLE, held // TOKEN_MULTIPLE * TOKEN_MULTIPLE)
 
 
@@ -95,7 +95,7 @@ def single_head_attention(
     """The result of `label_attention` [B, L] for queries [L, A] and keys [B, T, A], directions [L, V] and values [B, T, V].
 
     Args:
-        elements: scores (labels x T) held at a time (default: `ELEMENTS` of the device); ignored by Triton's kernels.
+        elements: scores (labels x T) held at a time (default: `ATTENTION_NUMBERS` of the device); ignored by Triton's kernels.
     """
     device = queries.device.type
     if uses_triton(device):
@@ -123,7 +123,7 @@ def normed_attention(
 
     Args:
         epsilon: added to the variance.
-        elements: gathered numbers (labels x H) held at a time (default: `ELEMENTS` of the device).
+        elements: gathered numbers (labels x H) held at a time (default: `ATTENTION_NUMBERS` of the device).
     """
     rows = labels_held(elements, queries.shape[1], queries.device)
     tensors = unscale(queries, keys), direction, keys, values.to(keys.dtype)

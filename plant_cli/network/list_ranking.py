@@ -117,9 +117,9 @@ def _ideal_dcg(relevance: Tensor, offsets: Tensor, k: int) -> Tensor:
     return dcg(relevance[order_within(relevance, offsets)], offsets, k)
 
 
-PAIRS = {"cpu": 1 << 18, "cuda": 1 << 26}  # pairs held at a time, by LambdaRank
+RANKED_PAIRS = {"cpu": 1 << 18, "cuda": 1 << 26}  # pairs held at a time, by LambdaRank
 HELD_PAIRS = 1 << 20  # the same, by all others
-BLOCK = 16  # leading items taken at a time: the fewer, the fewer pairs are visited that cannot count
+LEADERS_PER_BLOCK = 16  # leading items taken at a time: the fewer, the fewer pairs are visited that cannot count
 
 
 def lambda_loss(
@@ -130,11 +130,11 @@ def lambda_loss(
     Args:
         sigma: steepness of the pairwise logistic.
         k: ranks that count in nDCG (ranks by score, ties by position).
-        pairs: pairs held at a time (default: `PAIRS` of the device); ignored by the Triton kernel.
+        pairs: pairs held at a time (default: `RANKED_PAIRS` of the device); ignored by the Triton kernel.
 
     Source: PLANT v2, equation 2; LambdaRank (Burges 2010) in the form of LambdaLoss (Wang et al. 2018).
     """
-    budget = pairs or PAIRS.get(scores.device.type, PAIRS["cuda"])
+    budget = pairs or RANKED_PAIRS.get(scores.device.type, RANKED_PAIRS["cuda"])
     loss: Tensor = _LambdaLoss.apply(scores, relevance, offsets, sigma, k, budget)  # type: ignore[no-untyped-call]
     return loss
 
@@ -171,7 +171,7 @@ def _pair_sums(scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float,
     items = torch.stack([scores[order], gains(r), discounts(ranks(scores, offsets), k, r.dtype)[order]])
     leaders = sum_lists((r > 0).long(), offsets) * (offsets.diff() > 1)
     losses, in_order = torch.zeros_like(ideals), torch.zeros_like(r)
-    for chunk in chunks(offsets, leaders, pairs, BLOCK):
+    for chunk in chunks(offsets, leaders, pairs, LEADERS_PER_BLOCK):
         list_loss, item_gradient = _chunk_lambdas(items[:, chunk.items], chunk, sigma)
         weight = 1 / ideals[chunk.lists]
         losses[chunk.lists] = list_loss * weight
@@ -185,9 +185,11 @@ def _chunk_lambdas(items: Tensor, chunk: Chunk, sigma: float) -> tuple[Tensor, T
     # A pair counts where the leader's gain is greater. Padding beyond a list's end has no gain as leader and infinite gain as follower.
     leading, following = gain.masked_fill(~chunk.valid, 0), gain.masked_fill(~chunk.valid, math.inf)
     loss, gradient, zero = scores.new_zeros(len(scores)), torch.zeros_like(scores), scores.new_zeros(())
-    room = scores.new_empty(3, min(BLOCK, chunk.leaders) * scores.numel())  # for every block again: fresh memory costs more than sums
-    for start in range(0, chunk.leaders, BLOCK):
-        lead, rest = slice(start, min(start + BLOCK, chunk.leaders)), slice(start, None)
+    room = scores.new_empty(
+        3, min(LEADERS_PER_BLOCK, chunk.leaders) * scores.numel()
+    )  # for every block again: fresh memory costs more than sums
+    for start in range(0, chunk.leaders, LEADERS_PER_BLOCK):
+        lead, rest = slice(start, min(start + LEADERS_PER_BLOCK, chunk.leaders)), slice(start, None)
         shape = len(scores), lead.stop - start, scores.shape[1] - start
         weight, behind, cost = (x[: math.prod(shape)].view(shape) for x in room)
         torch.sub(leading[:, lead, None], following[:, None, rest], out=weight).clamp_(min=0)

@@ -21,7 +21,7 @@ from plant_cli.network.profile import HuggingFaceOptions
 
 BASE = "base.json"
 ADAPTER_ALONE: dict[str, Any] = {"save_embedding_layers": False}  # by default peft asks the hub whether the vocabulary has grown
-SAMPLED = 4096  # numbers of the embedding that its fingerprint is made of
+NUMBERS_SAMPLED = 4096  # numbers of the embedding that its fingerprint is made of
 for _name in ("bitsandbytes.autograd._functions", "bitsandbytes.backends.cpu.ops"):  # warn of casts, and of kernels that are not needed
     logging.getLogger(_name).setLevel(logging.ERROR)
 
@@ -137,7 +137,7 @@ def save_adapter(network: Any, folder: Path) -> None:
 def _fingerprint(network: Any) -> str:
     """Hash of a sample of the token embedding, which is never quantised: models of one shape differ there."""
     flat = network.get_input_embeddings().weight.detach().flatten()
-    return hash_strings([str(flat[:: max(1, len(flat) // SAMPLED)].bfloat16().tolist())])
+    return hash_strings([str(flat[:: max(1, len(flat) // NUMBERS_SAMPLED)].bfloat16().tolist())])
 
 
 def restore_adapter(network: Any, folder: Path) -> None:

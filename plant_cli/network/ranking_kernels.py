@@ -14,7 +14,7 @@ from torch import Tensor
 
 from plant_cli.network.list_ranking import gains
 
-BLOCK = {"BLOCK": 64, "num_warps": 8}
+LAUNCH = {"BLOCK": 64, "num_warps": 8}
 """Items on each side of a block of pairs: as many as the compiler still keeps in registers."""
 
 
@@ -24,7 +24,7 @@ def pair_sums(scores: Tensor, relevance: Tensor, offsets: Tensor, sigma: float, 
     discounts, gradient = torch.empty_like(scores), torch.empty_like(scores)
     inputs = scores, relevance, gains(relevance), offsets, discounts
     with torch.cuda.device_of(scores):  # type: ignore[no-untyped-call]  # Triton launches on the current card
-        _pair_sums[(len(losses),)](*inputs, losses, ideals, gradient, k, SIGMA=sigma, **BLOCK)
+        _pair_sums[(len(losses),)](*inputs, losses, ideals, gradient, k, SIGMA=sigma, **LAUNCH)
     return losses, ideals, gradient
 
 

@@ -14,15 +14,15 @@ from plant_cli.network.cuts import measure_cut
 from plant_cli.network.design import Design
 
 Texts = Mapping[SplitName, Sequence[str]]
-FOREIGN = 0.1  # share of the documents in other languages than the backbone was trained on that is worth a warning
-STRAY = 0.01  # share of the documents below which a language is ignored: some are recognised wrongly
-SAMPLE = 500  # documents of a split that are tokenised
-CUT = 0.1  # share of the documents longer than the backbone reads that is worth a warning
+MANY_FOREIGN = 0.1  # share of the documents in other languages than the backbone was trained on that is worth a warning
+FEW_RECOGNISED = 0.01  # share of the documents below which a language is ignored: some are recognised wrongly
+DOCUMENTS_TOKENISED = 500  # documents of a split that are tokenised
+MANY_CUT = 0.1  # share of the documents longer than the backbone reads that is worth a warning
 
 
 def _foreign(texts: Sequence[str], backbone: BackboneSpec | None) -> tuple[dict[str, float], dict[str, float]]:
     """Shares of the documents by recognised language, and those that the backbone was not trained on (None: knows all)."""
-    shares = {code: share for code, share in share_languages(texts).items() if code is not None and share >= STRAY}
+    shares = {code: share for code, share in share_languages(texts).items() if code is not None and share >= FEW_RECOGNISED}
     known = None if backbone is None else backbone.languages
     return shares, {code: share for code, share in shares.items() if known is not None and code not in known}
 
@@ -38,7 +38,7 @@ def warn_of_languages(design: Design, known: Iterable[BackboneSpec], texts: Sequ
     if backbone.languages is None or not (field is None or options.model_dump()["model"] == field.default):
         return
     _, foreign = _foreign(texts, backbone)
-    if sum(foreign.values()) < FOREIGN:
+    if sum(foreign.values()) < MANY_FOREIGN:
         return
     (first, share), *others = foreign.items()
     shares = [f"{share:.0%} of the documents are in {name_language(first)}", *(f"{s:.0%} in {name_language(code)}" for code, s in others)]
@@ -64,7 +64,7 @@ def find_languages(texts: Texts, backbone: BackboneSpec | None, known_backbones:
     """Languages of the documents of each split: a note where there are several, a warning where a backbone does not know them."""
     for name, split in texts.items():
         shares, foreign = _foreign(split, backbone)
-        wrong = sum(foreign.values()) >= FOREIGN
+        wrong = sum(foreign.values()) >= MANY_FOREIGN
         if len(shares) < 2 and not wrong:
             continue
         fitting = find_fitting(known_backbones, foreign)
@@ -84,7 +84,7 @@ def find_languages(texts: Texts, backbone: BackboneSpec | None, known_backbones:
 def find_cut_texts(splits: Texts, backbone: Backbone, name: str) -> Iterator[Finding]:
     """How many documents are longer than a backbone reads, by a sample of each split."""
     for split, all_texts in splits.items():
-        rows = np.sort(np.random.default_rng(0).permutation(len(all_texts))[:SAMPLE])
+        rows = np.sort(np.random.default_rng(0).permutation(len(all_texts))[:DOCUMENTS_TOKENISED])
         texts = take_texts(all_texts, rows.tolist())
         if not texts:
             continue
@@ -96,5 +96,5 @@ def find_cut_texts(splits: Texts, backbone: Backbone, name: str) -> Iterator[Fin
                 count=round(cut.documents * len(texts)),
                 expected="texts that are read to their end",
                 todo="raise model.backbone.max_tokens, or choose a backbone with a longer window",
-                level="warning" if cut.documents >= CUT else "note",
+                level="warning" if cut.documents >= MANY_CUT else "note",
             )

@@ -142,7 +142,7 @@ class AbsentWords:
 
 
 Sign = Literal["positive", "any"]
-BYTES_PER_PAIR = 120  # what a pair costs while its block is worked on: indices, counts, gathered margins, look-ups, value
+BYTES_PER_WEIGHED_PAIR = 120  # what a pair costs while its block is worked on: indices, counts, gathered margins, look-ups, value
 Floats = npt.NDArray[np.float64]
 
 
@@ -169,7 +169,7 @@ def keep_words(counting: Cooccurrence, signal: Signal, selection: Selection) -> 
 
 def cut_labels(pair_bounds: Ints, block_pairs: int, selection: Selection) -> list[int]:
     """Where blocks of labels begin and end, by the most pairs that each label can have [L]."""
-    return cut_blocks(pair_bounds, block_pairs, selection.memory // (selection.jobs * BYTES_PER_PAIR))
+    return cut_blocks(pair_bounds, block_pairs, selection.memory // (selection.jobs * BYTES_PER_WEIGHED_PAIR))
 
 
 class _Scoring:

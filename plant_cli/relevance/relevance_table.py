@@ -30,7 +30,7 @@ class RelevanceTable:
     matrix: csr_array  # csr [L, V] float32 in [0, 1]; columns of each row ascend; words without relevance are not stored
 
 
-FORMS = "forms.parquet"
+FORMS_FILE = "forms.parquet"
 Pair = tuple[str, str]
 """A word and a form of it."""
 
@@ -39,16 +39,16 @@ def write_forms(folder: Path, pairs: Iterable[Pair]) -> None:
     """Write words and forms in the order in which forms were first met; no file if there are none."""
     frame = pl.DataFrame(list(pairs), schema={"word": pl.String, "form": pl.String}, orient="row")
     if len(frame):
-        with replacing(folder / FORMS) as temporary:
+        with replacing(folder / FORMS_FILE) as temporary:
             frame.write_parquet(temporary)
 
 
 def read_pairs(folder: Path) -> list[Pair]:
     """What `write_forms` wrote; empty if there is no file; `ArtefactError` if it cannot be read."""
-    path = folder / FORMS
+    path = folder / FORMS_FILE
     if not path.exists():
         return []
-    require_recorded(folder, FORMS)
+    require_recorded(folder, FORMS_FILE)
     try:
         with panics_as_errors():
             return pl.read_parquet(path, glob=False).select("word", "form").rows()
@@ -69,7 +69,7 @@ def read_forms(folder: Path) -> Mapping[str, list[str]]:
     return {word: found for word, found in forms.items() if found != [word]}
 
 
-FILE = "edits.yaml"
+EDITS_FILE = "edits.yaml"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,7 @@ class LabelEdits:
 
 def read_edits(folder: Path) -> dict[str, LabelEdits]:
     """The edits in a folder by label; none where there is no file."""
-    path = folder / FILE
+    path = folder / EDITS_FILE
     if not path.exists():
         return {}
     try:
@@ -108,7 +108,7 @@ def read_edits(folder: Path) -> dict[str, LabelEdits]:
 def write_edits(folder: Path, edits: Mapping[str, LabelEdits]) -> None:
     """Write the edits of all labels, atomically; a label without any is left out, and without any label the file goes."""
     entries = {label: _plain(entry) for label, entry in sorted(edits.items()) if entry.deny or entry.allow}
-    path = folder / FILE
+    path = folder / EDITS_FILE
     if not entries:
         path.unlink(missing_ok=True)
         return
@@ -124,7 +124,7 @@ def set_aside(folder: Path) -> Path | None:
 
     It stands beside the folder: in it, it would count as something that later stages were made from.
     """
-    path, kept = folder / FILE, folder.with_name(f"{folder.name}.{FILE}.bak")
+    path, kept = folder / EDITS_FILE, folder.with_name(f"{folder.name}.{EDITS_FILE}.bak")
     if not path.exists():
         return None
     path.replace(kept)
@@ -148,9 +148,9 @@ def _plain(entry: LabelEdits) -> dict[str, Any]:
     return {key: value for key, value in lists.items() if value}
 
 
-MIG, WORDS, LABELS = "mig.parquet", "words.parquet", "labels.parquet"
-DOCUMENTS = "documents"  # metadata: how many documents were counted
-SCHEMA = {
+RELEVANCE_FILE, WORDS_FILE, RELEVANCE_LABELS_FILE = "mig.parquet", "words.parquet", "labels.parquet"
+DOCUMENTS_KEY = "documents"  # metadata: how many documents were counted
+RELEVANCE_SCHEMA = {
     "label": pl.String(),
     "word": pl.String(),
     "value": pl.Float64(),
@@ -164,7 +164,7 @@ Weighed = tuple[KeptWords, npt.NDArray[np.float64]]  # the words kept of consecu
 
 def write_relevance(folder: Path, blocks: Iterable[Weighed], margins: Margins, labels: LabelIndex) -> npt.NDArray[np.int64]:
     """Write the three files from blocks of consecutive labels, each atomically; returns how many words each label keeps [L]."""
-    metadata = {**stamp(labels=labels.hash), DOCUMENTS: str(margins.n_docs)}
+    metadata = {**stamp(labels=labels.hash), DOCUMENTS_KEY: str(margins.n_docs)}
     ids = pl.Series("label", labels.ids, dtype=pl.String)
     words = pl.Series("word", margins.words, dtype=pl.String)
     lengths: list[npt.NDArray[np.int64]] = [np.empty(0, dtype=np.int64)]
@@ -176,16 +176,16 @@ def write_relevance(folder: Path, blocks: Iterable[Weighed], margins: Margins, l
             yield _frame(kept, relevance, margins, ids[start : start + len(lengths[-1])], words)
             start += len(lengths[-1])
 
-    write_frames(folder / MIG, frames(), SCHEMA, metadata)
+    write_frames(folder / RELEVANCE_FILE, frames(), RELEVANCE_SCHEMA, metadata)
     kept_words = np.concatenate(lengths)
-    _write(pl.DataFrame({"word": words, "docs_with_word": margins.docs_with_word}), folder / WORDS, metadata)
+    _write(pl.DataFrame({"word": words, "docs_with_word": margins.docs_with_word}), folder / WORDS_FILE, metadata)
     index = {
         "label": ids,
         "title": pl.Series("title", labels.titles, dtype=pl.String),
         "docs_with_label": pl.Series("docs", margins.docs_with_label, dtype=pl.Int64),
         "kept": kept_words,
     }
-    _write(pl.DataFrame(index), folder / LABELS, metadata)
+    _write(pl.DataFrame(index), folder / RELEVANCE_LABELS_FILE, metadata)
     return kept_words
 
 
@@ -200,22 +200,22 @@ def _frame(kept: KeptWords, relevance: npt.NDArray[np.float64], margins: Margins
         "docs_with_word": margins.docs_with_word[kept.words].astype(np.int32),
         "rank": kept.ranks.astype(np.int32),
     }
-    return pl.DataFrame(columns, schema=SCHEMA)
+    return pl.DataFrame(columns, schema=RELEVANCE_SCHEMA)
 
 
 def load_relevance(folder: Path, label_hash: str) -> RelevanceTable:
     """The relevance of a run with the edits of `edits.yaml` applied."""
-    _refuse_other_labels(folder / MIG, label_hash)
-    require_recorded(folder, MIG, WORDS, LABELS)
-    words = tuple(_read(folder / WORDS)["word"].to_list())
-    index = _read(folder / LABELS)
-    rows = _read(folder / MIG, columns=("word", "relevance"))
+    _refuse_other_labels(folder / RELEVANCE_FILE, label_hash)
+    require_recorded(folder, RELEVANCE_FILE, WORDS_FILE, RELEVANCE_LABELS_FILE)
+    words = tuple(_read(folder / WORDS_FILE)["word"].to_list())
+    index = _read(folder / RELEVANCE_LABELS_FILE)
+    rows = _read(folder / RELEVANCE_FILE, columns=("word", "relevance"))
     if len(rows) != index["kept"].sum():
-        raise _damaged(folder / MIG, f"{len(rows)} rows where {LABELS} counts {index['kept'].sum()}")
+        raise _damaged(folder / RELEVANCE_FILE, f"{len(rows)} rows where {RELEVANCE_LABELS_FILE} counts {index['kept'].sum()}")
     label = np.repeat(np.arange(len(index)), index["kept"].to_numpy())
     word = rows["word"].cast(pl.Enum(words), strict=False).to_physical()
     if word.has_nulls():
-        raise _damaged(folder / MIG, f"it has words that {WORDS} does not list")
+        raise _damaged(folder / RELEVANCE_FILE, f"it has words that {WORDS_FILE} does not list")
     relevance = rows["relevance"].to_numpy().astype(np.float32)
     matrix = csr_array((relevance, (label, word.to_numpy().astype(np.int64))), shape=(len(index), len(words)))
     edits = read_edits(folder)
@@ -244,25 +244,25 @@ def apply_edits(matrix: csr_array, edits: Mapping[str, LabelEdits], labels: list
 
 def read_label_index(folder: Path) -> pl.DataFrame:
     """Columns `label, title, docs_with_label, kept`, in the order of the label index."""
-    require_recorded(folder, LABELS)
-    return _read(folder / LABELS)
+    require_recorded(folder, RELEVANCE_LABELS_FILE)
+    return _read(folder / RELEVANCE_LABELS_FILE)
 
 
 def read_label_words(folder: Path, label: str) -> pl.DataFrame:
     """Rows of `mig.parquet` for one label, by rank, without edits."""
-    require_recorded(folder, MIG)
-    return _read(folder / MIG, pl.col("label") == label)
+    require_recorded(folder, RELEVANCE_FILE)
+    return _read(folder / RELEVANCE_FILE, pl.col("label") == label)
 
 
 def read_vocabulary(folder: Path) -> pl.DataFrame:
     """Columns `word, docs_with_word`."""
-    require_recorded(folder, WORDS)
-    return _read(folder / WORDS)
+    require_recorded(folder, WORDS_FILE)
+    return _read(folder / WORDS_FILE)
 
 
 def count_documents(folder: Path) -> int | None:
     """How many documents the words were counted in; None if the file does not say so."""
-    found = pl.read_parquet_metadata(folder / WORDS).get(DOCUMENTS)
+    found = pl.read_parquet_metadata(folder / WORDS_FILE).get(DOCUMENTS_KEY)
     return None if found is None else int(found)
 
 
@@ -313,7 +313,7 @@ def _refuse_other_labels(path: Path, label_hash: str) -> None:
         what="the relevance",
         todo="run `plant mig --force` for this corpus, or choose another run with --run",
         labels=label_hash,
-        against=path.parents[1] / "corpus" / LABELS,
+        against=path.parents[1] / "corpus" / RELEVANCE_LABELS_FILE,
     )
 
 

@@ -17,13 +17,18 @@ from plant_cli.api.errors import ArtefactError, first_line
 from plant_cli.data.blocks import cut_blocks, work_ahead
 from plant_cli.data.files import hash_file, read_json, replacing, write_json
 from plant_cli.data.parquet import panics_as_errors, write_frames
-from plant_cli.data.records import FORMAT, require_same
+from plant_cli.data.records import RECORD_FORMAT, require_same
 from plant_cli.data.shares import Shard, require_whole
 from plant_cli.relevance.cooccurrence import CACHED_PAIRS, Cooccurrence, CountedPairs, Ints, Margins
 
-RECORD, COUNTS, WORDS, LABELS = "shard.json", "counts.parquet", "counted-words.parquet", "counted-labels.parquet"
-BYTES_PER_PAIR = 60  # what a pair costs while its block is counted and becomes rows
-SCHEMA = {"label": pl.Int32(), "word": pl.Int32(), "both": pl.Int32()}
+RECORD, COUNTS_FILE, COUNTED_WORDS_FILE, COUNTED_LABELS_FILE = (
+    "shard.json",
+    "counts.parquet",
+    "counted-words.parquet",
+    "counted-labels.parquet",
+)
+BYTES_PER_COUNTED_PAIR = 60  # what a pair costs while its block is counted and becomes rows
+COUNTS_SCHEMA = {"label": pl.Int32(), "word": pl.Int32(), "both": pl.Int32()}
 
 
 class ShardRecord(BaseModel):
@@ -31,7 +36,7 @@ class ShardRecord(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    format: int = FORMAT
+    format: int = RECORD_FORMAT
     number: int  # which share
     of: int  # how many shares
     data_hash: str  # of the corpus
@@ -65,16 +70,16 @@ def write_shard(
     pairs = [np.empty(0, dtype=np.int64)]
 
     def frames() -> Iterator[pl.DataFrame]:
-        cuts = cut_blocks(counting.pair_bounds, counting.block_pairs, memory // (jobs * BYTES_PER_PAIR))
+        cuts = cut_blocks(counting.pair_bounds, counting.block_pairs, memory // (jobs * BYTES_PER_COUNTED_PAIR))
         for lengths, frame in work_ahead(lambda block: _count_block(counting, *block), pairwise(cuts), jobs):
             pairs.append(lengths)
             advance(len(lengths))
             yield frame
 
-    write_frames(folder / COUNTS, frames(), {**SCHEMA, "occurrences": pl.Int32()} if occurrences else SCHEMA, {})
+    write_frames(folder / COUNTS_FILE, frames(), {**COUNTS_SCHEMA, "occurrences": pl.Int32()} if occurrences else COUNTS_SCHEMA, {})
     lengths = np.concatenate(pairs)
-    _write(folder / WORDS, {"word": pl.Series(margins.words, dtype=pl.String), "docs_with_word": margins.docs_with_word})
-    _write(folder / LABELS, {"docs_with_label": margins.docs_with_label, "pairs": lengths})
+    _write(folder / COUNTED_WORDS_FILE, {"word": pl.Series(margins.words, dtype=pl.String), "docs_with_word": margins.docs_with_word})
+    _write(folder / COUNTED_LABELS_FILE, {"docs_with_label": margins.docs_with_label, "pairs": lengths})
     record = ShardRecord(
         number=shard.number,
         of=shard.of,
@@ -83,7 +88,7 @@ def write_shard(
         documents=margins.n_docs,
         occurrences=occurrences,
         analyser=analyser,
-        files={name: hash_file(folder / name) for name in (COUNTS, WORDS, LABELS)},
+        files={name: hash_file(folder / name) for name in (COUNTS_FILE, COUNTED_WORDS_FILE, COUNTED_LABELS_FILE)},
     )
     write_json(folder / RECORD, record.model_dump(mode="json"))
     return int(lengths.sum())
@@ -169,7 +174,7 @@ class MergedCounts:
         first, *others = (len(shard.offsets) - 1 for shard in self._shards)
         for folder, labels in zip(list(records)[1:], others, strict=True):
             if labels != first:
-                raise damaged(folder / LABELS, f"it counts {labels:,} labels, the first shard {first:,}")
+                raise damaged(folder / COUNTED_LABELS_FILE, f"it counts {labels:,} labels, the first shard {first:,}")
         self.margins = Margins(
             n_docs=sum(record.documents for record in records.values()),
             words=tuple(words["word"].to_list()),
@@ -209,11 +214,13 @@ class _ShardReader:
     """Reads the counts of one shard, its words numbered as in the common vocabulary."""
 
     def __init__(self, folder: Path, numbers: npt.NDArray[np.int32]) -> None:
-        with _errors_as_damage(folder / LABELS):
-            index = _require_counts(pl.read_parquet(folder / LABELS, glob=False).select(pl.col("docs_with_label", "pairs").cast(pl.Int64)))
+        with _errors_as_damage(folder / COUNTED_LABELS_FILE):
+            index = _require_counts(
+                pl.read_parquet(folder / COUNTED_LABELS_FILE, glob=False).select(pl.col("docs_with_label", "pairs").cast(pl.Int64))
+            )
             self.docs_with_label = index["docs_with_label"].to_numpy()
             self.offsets = np.concatenate([[0], np.cumsum(index["pairs"].to_numpy())])
-        self._path = folder / COUNTS
+        self._path = folder / COUNTS_FILE
         self._numbers = pl.Series("number", numbers)
 
     def read(self, start: int, stop: int, columns: Sequence[str]) -> pl.DataFrame:
@@ -237,8 +244,10 @@ class _ShardReader:
 
 
 def _read_words(folder: Path) -> pl.DataFrame:
-    with _errors_as_damage(folder / WORDS):
-        words = pl.read_parquet(folder / WORDS, glob=False).select(pl.col("word").cast(pl.String), pl.col("docs_with_word").cast(pl.Int64))
+    with _errors_as_damage(folder / COUNTED_WORDS_FILE):
+        words = pl.read_parquet(folder / COUNTED_WORDS_FILE, glob=False).select(
+            pl.col("word").cast(pl.String), pl.col("docs_with_word").cast(pl.Int64)
+        )
         _require_counts(words.select("docs_with_word"))
         return words
 

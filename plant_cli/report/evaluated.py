@@ -24,10 +24,10 @@ from plant_cli.report.text import count
 from plant_cli.runs.folder import Run
 from plant_cli.scoring.decisions import read_thresholds
 
-LABELS, DOCUMENTS, HISTORY = "per_label.tsv", "per_document.parquet", "history.jsonl"
+PER_LABEL_FILE, PER_DOCUMENT_FILE, HISTORY = "per_label.tsv", "per_document.parquet", "history.jsonl"
 DECISIONS, SIGNIFICANCE = "decisions.json", "significance.json"
-COUNTS = ("train_count", "test_count", "tp", "fp", "fn")
-SHARES = ("precision", "recall", "F1", "F1_low", "F1_high")
+COUNT_COLUMNS = ("train_count", "test_count", "tp", "fp", "fn")
+SHARE_COLUMNS = ("precision", "recall", "F1", "F1_low", "F1_high")
 
 Tests = Mapping[tuple[str, str], Mapping[str, Any]]  # comparisons of `plant significance` by metric and other system
 
@@ -106,14 +106,19 @@ class Evaluated:
 
     def read_labels(self) -> pl.DataFrame:
         """`per_label.tsv`: a row for each label, with counts, precision, recall, F1 and its interval."""
-        require_recorded(self.folder, LABELS)
-        types = {"label": pl.String, "title": pl.String, **dict.fromkeys(COUNTS, pl.Int64), **dict.fromkeys(SHARES, pl.Float64)}
-        return pl.read_csv(self.folder / LABELS, separator="\t", schema_overrides=types).select(list(types))
+        require_recorded(self.folder, PER_LABEL_FILE)
+        types = {
+            "label": pl.String,
+            "title": pl.String,
+            **dict.fromkeys(COUNT_COLUMNS, pl.Int64),
+            **dict.fromkeys(SHARE_COLUMNS, pl.Float64),
+        }
+        return pl.read_csv(self.folder / PER_LABEL_FILE, separator="\t", schema_overrides=types).select(list(types))
 
     def read_documents(self) -> pl.DataFrame:
         """`per_document.parquet`: a row for each document."""
-        require_recorded(self.folder, DOCUMENTS)
-        return pl.read_parquet(self.folder / DOCUMENTS)
+        require_recorded(self.folder, PER_DOCUMENT_FILE)
+        return pl.read_parquet(self.folder / PER_DOCUMENT_FILE)
 
     def read_history(self, stage: str) -> list[dict[str, Any]]:
         """The epochs of a stage of training as they were recorded; none if it was made without it, or without a network."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from plant_cli.api.context import Table
 from plant_cli.data.files import replacing
 from plant_cli.report.drawing import Drawing
-from plant_cli.report.text import NUMBERS, format_row, printable_cell, write_latex, write_markdown
+from plant_cli.report.text import NUMBER_KINDS, format_row, printable_cell, write_latex, write_markdown
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -87,7 +87,7 @@ def render(contents: Contents, drawn: dict[str, str]) -> str:
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters.update(clean=printable_cell, prose=set_commands)
-    environment.globals.update(numbers=NUMBERS, format_row=format_row)
+    environment.globals.update(numbers=NUMBER_KINDS, format_row=format_row)
     sources = {name: f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}" for name, svg in drawn.items()}
     style = Markup((HERE / "style.css").read_text("utf-8"))
     return environment.get_template("page.html.jinja").render(page=contents, sources=sources, style=style)

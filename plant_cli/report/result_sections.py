@@ -11,20 +11,20 @@ import polars as pl
 
 from plant_cli.api.context import Cell, Column, Table
 from plant_cli.data.labels import LABEL_RANGES
-from plant_cli.evaluation.metric_tables import SHOWN
+from plant_cli.evaluation.metric_tables import PART_METRICS
 from plant_cli.evaluation.results import DEFAULT_METRICS, Bound
 from plant_cli.report.drawing import COLOURS, HATCHES, Drawing, Point, draw_series, in_points, plot_bounds, short
 from plant_cli.report.evaluated import Evaluated, Tests
 from plant_cli.report.page import PageSection
 from plant_cli.scoring.decisions import ASSIGN, REJECT, REVIEW
-from plant_cli.scoring.predictions import WHOLE
+from plant_cli.scoring.predictions import ALL_PARTS
 
 NOTHING = Bound()
 DRAWN = ("P@5", "R@50", "micro-F1", "macro-F1", "R@50[1-5]")
 RARE = ("1-5", "6-10", "11-50")
 PRESENT = "macro-F1-present"
-LISTED = 10  # best and worst labels
-ENOUGH = 5  # documents that a label must have to be called best or worst, if enough labels do
+LABELS_IN_TABLE = 10  # best and worst labels
+DOCUMENTS_TO_BE_RANKED = 5  # documents that a label must have to be called best or worst, if enough labels do
 COUNTED = "training documents of the label"
 SQUARE: dict[str, Any] = {"xlim": (-2, 102), "ylim": (-2, 102)}  # points
 
@@ -128,9 +128,9 @@ def write_parts(systems: Sequence[Evaluated]) -> PageSection:
                 "beside the network, and `plant eval` then measures each alone."
             )
             continue
-        parts: Mapping[str, Mapping[str, Bound]] = {**system.metrics.parts, WHOLE: system.metrics.all_metrics()}
-        columns = [Column(name="part"), *(Column(name=metric) for metric in SHOWN)]
-        rows: list[list[Cell]] = [[name, *(show_bound(metrics.get(m)) for m in SHOWN)] for name, metrics in parts.items()]
+        parts: Mapping[str, Mapping[str, Bound]] = {**system.metrics.parts, ALL_PARTS: system.metrics.all_metrics()}
+        columns = [Column(name="part"), *(Column(name=metric) for metric in PART_METRICS)]
+        rows: list[list[Cell]] = [[name, *(show_bound(metrics.get(m)) for m in PART_METRICS)] for name, metrics in parts.items()]
         title, notes = f"Parts of {system.name}", [f"in points, with intervals; {system.conditions}"]
         tables.append(Table(title=title, columns=columns, rows=rows, notes=notes))
         drawings.append(
@@ -138,8 +138,8 @@ def write_parts(systems: Sequence[Evaluated]) -> PageSection:
                 name=f"parts-{number}",
                 title=title,
                 caption=f"Each metric of each part as a dot, with its interval as a line. {system.conditions}.",
-                paint=partial(plot_bounds, ticks=SHOWN, series=parts),
-                rows=2 * len(SHOWN),
+                paint=partial(plot_bounds, ticks=PART_METRICS, series=parts),
+                rows=2 * len(PART_METRICS),
             )
         )
     text = ["Each part alone, with weights of its own, and all of them together."] if tables else []
@@ -231,13 +231,13 @@ def _paint_violin(axes: Any, values: Any, at: float, wide: float, number: int, n
 
 def list_extremes(system: Evaluated, present: pl.DataFrame) -> list[Table]:
     """The labels with the highest and the lowest F1, by name."""
-    often = present.filter(pl.col("test_count") >= ENOUGH)
-    enough = len(often) >= 2 * LISTED
+    often = present.filter(pl.col("test_count") >= DOCUMENTS_TO_BE_RANKED)
+    enough = len(often) >= 2 * LABELS_IN_TABLE
     chosen = often if enough else present
-    best = chosen.sort("F1", "test_count", "label", descending=[True, True, False]).head(LISTED)
+    best = chosen.sort("F1", "test_count", "label", descending=[True, True, False]).head(LABELS_IN_TABLE)
     worst = chosen.filter(pl.col("train_count") > 0).sort("F1", "test_count", "label", descending=[False, True, False])
-    worst = worst.filter(~pl.col("label").is_in(best["label"].implode())).head(LISTED)
-    which = f"of the {len(chosen):,} labels " + (f"with at least {ENOUGH} documents" if enough else "present")
+    worst = worst.filter(~pl.col("label").is_in(best["label"].implode())).head(LABELS_IN_TABLE)
+    which = f"of the {len(chosen):,} labels " + (f"with at least {DOCUMENTS_TO_BE_RANKED} documents" if enough else "present")
     notes = [
         f"{which}; ties: more documents first; labels unseen in train are not called worst; {100 * system.metrics.level:g}% Wilson "
         "intervals of each label's F1",

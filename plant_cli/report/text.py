@@ -22,7 +22,7 @@ def printable_cell(text: str) -> str:
     return _BREAKS.sub(lambda found: found[0].encode("unicode_escape").decode(), printable(text))
 
 
-NUMBERS = ("count", "points", "exact")
+NUMBER_KINDS = ("count", "points", "exact")
 LATEX_ESCAPES = str.maketrans(
     {c: f"\\{c}" for c in "&%$#_{}"}
     | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
@@ -60,7 +60,7 @@ def write_markdown(table: Table) -> str:
         return "| " + " | ".join(text.replace("|", "\\|").replace("\n", " ") for text in texts) + " |\n"
 
     head = f"**{table.title}**\n\n" if table.title else ""
-    rule = "|" + "|".join("--:" if column.kind in NUMBERS else "---" for column in table.columns) + "|\n"
+    rule = "|" + "|".join("--:" if column.kind in NUMBER_KINDS else "---" for column in table.columns) + "|\n"
     body = "".join(line(format_row(table, row)) for row in table.rows)
     return head + line(column.name for column in table.columns) + rule + body + "".join(f"\n{note}\n" for note in table.notes)
 
@@ -71,7 +71,7 @@ def write_latex(table: Table) -> str:
     def line(texts: Iterable[str]) -> str:
         return " & ".join(text.translate(LATEX_ESCAPES) for text in texts) + r" \\" + "\n"
 
-    shape = "".join("r" if column.kind in NUMBERS else "l" for column in table.columns)
+    shape = "".join("r" if column.kind in NUMBER_KINDS else "l" for column in table.columns)
     body = "".join(line(format_row(table, row)) for row in table.rows)
     head = f"% {printable_cell(table.title)}\n" if table.title else ""
     notes = "".join(f"% {printable_cell(note)}\n" for note in table.notes)

@@ -14,9 +14,9 @@ from plant_cli.api.context import command_for
 from plant_cli.data.files import hash_file, hash_json
 from plant_cli.data.records import STAGE_FILE, StageRecord
 from plant_cli.registry import installed
-from plant_cli.runs.folder import HEADER_NAME, VALIDATION, Run, StageFolder
+from plant_cli.runs.folder import HEADER_NAME, VALIDATION_FILE, Run, StageFolder
 from plant_cli.runs.repetition import find_input_tag, split_seed
-from plant_cli.runs.steps import OWN, Step
+from plant_cli.runs.steps import STAGE_OPTIONS, Step
 
 
 def stages_of_systems(*parts: str) -> list[str]:
@@ -159,7 +159,7 @@ def _differences(prefix: str, before: Mapping[str, Any], now: Mapping[str, Any])
 
 
 OF_INPUTS = ("its input ", "the contents of ", "it judged ")  # how changes begin that are not of options
-SHOWN = 3  # files in a message
+FILES_NAMED = 3  # files in a message
 
 
 Start = Literal["fresh", "resume", "skip"]
@@ -205,7 +205,7 @@ def must_run(request: Request, step: Step, folder: StageFolder, run: Run) -> boo
         raise _lost_record(folder, command_for(step.spec.name, step.tag, request.run_path))
     if record is None or record.status != "done":
         return True
-    explicit = step.layer.values.get(OWN, {})
+    explicit = step.layer.values.get(STAGE_OPTIONS, {})
     options = {key: value if key in explicit else record.options.get(key) for key, value in step.values.items()}
     return bool(find_changes(record, options, record.sections, run))
 
@@ -227,7 +227,9 @@ def _refusal(
     if changes:
         where += f": {'; '.join(changes[:5])}"
     elif done and names:
-        where += f", which holds {', '.join(names[:SHOWN])}" + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+        where += f", which holds {', '.join(names[:FILES_NAMED])}" + (
+            f" and {len(names) - FILES_NAMED} more" if len(names) > FILES_NAMED else ""
+        )
     if done:
         others = [(other.name, reader) for other in run.stages() if (reader := other.record()) is not None]
         makers = [name for name, reader in others if folder.name in reader.inputs and reader.started <= record.started]
@@ -260,7 +262,7 @@ def _offer(step: Step, record: StageRecord, changes: Sequence[str], run: Run, *,
         return "repeat the command with --force to replace it"
     if step.spec.system == "scores":  # another tag would be that of another system
         if any(change.startswith("split was ") for change in changes):
-            kept = run.stage("finetune", record.tag).path / VALIDATION
+            kept = run.stage("finetune", record.tag).path / VALIDATION_FILE
             return (
                 "predictions of one split are kept, and --force replaces them; beside them validation can be judged: "
                 f"plant eval --split validation --predictions {shlex.quote(str(kept))} --tag validation"

@@ -16,7 +16,7 @@ from plant_cli.data.corpus_files import SPLITS_FILE, CorpusRecord
 from plant_cli.data.files import hash_file, write_json
 from plant_cli.data.records import STAGE_FILE, Facts, FileState, InnerPath, Record, State, examine, examine_file, read_record
 from plant_cli.runs.changes import stage_key
-from plant_cli.runs.folder import CACHE, SCRATCH, Run, StageFolder
+from plant_cli.runs.folder import CACHE, CHECKPOINTS_FOLDER, Run, StageFolder
 
 CHECKPOINT_MARK, CACHE_MARK = "DONE", "done.json"
 
@@ -85,7 +85,7 @@ def examine_run(run: Run) -> Iterator[tuple[str, list[FileState]]]:
     for record in sorted(run.path.glob(f"[!.]*/{STAGE_FILE}")):
         folder = run.folder(record.parent.name)
         yield folder.name, _look(record, partial(_examine_stage, folder, run))
-    for pattern in (f"[!.]*/{SCRATCH}/*/{CHECKPOINT_MARK}", f"{CACHE}/*/{CACHE_MARK}"):
+    for pattern in (f"[!.]*/{CHECKPOINTS_FOLDER}/*/{CHECKPOINT_MARK}", f"{CACHE}/*/{CACHE_MARK}"):
         for mark in sorted(run.path.glob(pattern)):
             name = mark.parent.relative_to(run.path).as_posix()
             yield name, _look(mark, partial(examine_marked, mark, fully=True))

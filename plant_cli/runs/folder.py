@@ -14,12 +14,12 @@ import plant_cli
 from plant_cli.api import ArtefactError, Interrupted, PlantError, UsageError
 from plant_cli.api.context import NAME_RULE, names_folder
 from plant_cli.data.files import TEMPORARY, hash_file, hash_json, read_json, remove, remove_temporaries, write_json
-from plant_cli.data.records import FORMAT, STAGE_FILE, Facts, FileState, RunHeader, StageRecord, examine, read_record
+from plant_cli.data.records import RECORD_FORMAT, STAGE_FILE, Facts, FileState, RunHeader, StageRecord, examine, read_record
 from plant_cli.runs.lock import LOCK_NAME, hold_lock
 
-VALIDATION = "validation.parquet"  # predictions for validation, each document calibrated without itself
+VALIDATION_FILE = "validation.parquet"  # predictions for validation, each document calibrated without itself
 CACHE = "cache"  # tokens and hidden states that the stages of a run share
-SCRATCH = "checkpoints"  # needed to continue a stage; not an output
+CHECKPOINTS_FOLDER = "checkpoints"  # needed to continue a stage; not an output
 
 
 class StageFolder:
@@ -139,7 +139,7 @@ class StageFolder:
         files = (p for p in sorted(self.path.rglob("*")) if p.is_file() and not p.is_symlink())
         names = {path.relative_to(self.path): path for path in files}
         shown = {name: path for name, path in names.items() if not any(part.startswith(".") for part in name.parts)}
-        kept = {name.as_posix(): path for name, path in shown.items() if name.parts[0] not in (STAGE_FILE, SCRATCH)}
+        kept = {name.as_posix(): path for name, path in shown.items() if name.parts[0] not in (STAGE_FILE, CHECKPOINTS_FOLDER)}
         return {name: (known or {}).get(name) or hash_file(path) for name, path in kept.items()}
 
     def output_hash(self, record: StageRecord) -> str:
@@ -220,7 +220,7 @@ class Run:
         _refuse_other(path)
         if (path / HEADER_NAME).exists():
             return cls.open(path)
-        header = RunHeader(format=FORMAT, created=current_time(), plant_version=plant_cli.__version__)
+        header = RunHeader(format=RECORD_FORMAT, created=current_time(), plant_version=plant_cli.__version__)
         write_json(path / HEADER_NAME, header.model_dump(mode="json"))
         return cls(path, header)
 
@@ -307,8 +307,8 @@ def _fill(copy: Path, run: Path) -> None:
             continue
         (copy / stage.name).mkdir()
         shutil.copyfile(record, copy / stage.name / STAGE_FILE)
-        if (stage / SCRATCH).is_dir():
-            (copy / stage.name / SCRATCH).symlink_to(stage / SCRATCH)
+        if (stage / CHECKPOINTS_FOLDER).is_dir():
+            (copy / stage.name / CHECKPOINTS_FOLDER).symlink_to(stage / CHECKPOINTS_FOLDER)
 
 
 def require_tag(tag: str | None) -> None:

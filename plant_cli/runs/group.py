@@ -77,7 +77,7 @@ class Processes:
 
 
 SINGLE_PROCESS = Processes()
-PATIENCE = timedelta(days=1)
+GROUP_TIMEOUT = timedelta(days=1)
 """How long a process waits for one that is alive, such as the first while another command fills the cache."""
 FILES = 20
 """Files that the first process opens to join others, in addition to two for each of them."""
@@ -89,7 +89,7 @@ def meeting(rank: int, count: int) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        why = f"they have not answered for {PATIENCE}" if "timed out" in str(error).lower() else "one has ended"
+        why = f"they have not answered for {GROUP_TIMEOUT}" if "timed out" in str(error).lower() else "one has ended"
         raise ResourceError(
             f"process {rank + 1} of {count} no longer reaches the others: {why}",
             where=first_line(error),
@@ -112,7 +112,7 @@ def join_processes() -> Processes:
     if process_count() > 1 and not dist.is_initialized():
         try:
             _require_files(FILES + 2 * process_count())
-            dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
+            dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=GROUP_TIMEOUT)
             atexit.register(_close_group)
         except (RuntimeError, OSError) as error:  # of torch, or of gloo below it
             raise ResourceError(

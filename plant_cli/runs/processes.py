@@ -13,8 +13,14 @@ from typing import Any, Literal
 from plant_cli.api.errors import ComponentError, UsageError, first_line
 
 TOGETHER = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")  # set by torch's launchers, and needed to meet
-OWN = ("LOCAL_RANK", "LOCAL_WORLD_SIZE")
-FOREIGN = ("OMPI_COMM_WORLD_", "PMI_", "MV2_COMM_WORLD_", "MPI_LOCAL", "ACCELERATE_USE_")  # accelerate reads variables that begin so, too
+OWN_VARIABLES = ("LOCAL_RANK", "LOCAL_WORLD_SIZE")
+FOREIGN_PREFIXES = (
+    "OMPI_COMM_WORLD_",
+    "PMI_",
+    "MV2_COMM_WORLD_",
+    "MPI_LOCAL",
+    "ACCELERATE_USE_",
+)  # accelerate reads variables that begin so, too
 MOST_THREADS = 4096
 
 
@@ -26,7 +32,9 @@ def was_launched() -> bool:
 @contextmanager
 def only_launched() -> Iterator[None]:
     """Hide from libraries, in a process that no launcher started, the variables by which they would take it for one of several."""
-    left = [] if was_launched() else [name for name in os.environ if name in (*TOGETHER, *OWN) or name.startswith(FOREIGN)]
+    left = (
+        [] if was_launched() else [name for name in os.environ if name in (*TOGETHER, *OWN_VARIABLES) or name.startswith(FOREIGN_PREFIXES)]
+    )
     hidden = {name: os.environ.pop(name) for name in left}
     try:
         yield
@@ -80,7 +88,7 @@ def sharing_mode() -> Literal["whole", "fsdp", "deepspeed"]:
 
 def leave_group() -> None:
     """Leave the group of launched processes: this one then does all of the work."""
-    for name in ("RANK", "WORLD_SIZE", *OWN):
+    for name in ("RANK", "WORLD_SIZE", *OWN_VARIABLES):
         os.environ.pop(name, None)
 
 
@@ -88,7 +96,7 @@ def _read(name: str, least: int, most: int | None = None) -> int:
     """What a launcher set; `least` in a process that no launcher started."""
     if not was_launched():
         return least
-    text = os.environ.get(name, str(least) if name in OWN else "")
+    text = os.environ.get(name, str(least) if name in OWN_VARIABLES else "")
     value = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
     if value is None or value < least or (most is not None and value > most):
         raise UsageError(

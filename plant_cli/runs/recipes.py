@@ -18,7 +18,7 @@ from plant_cli.api import RecipeError, first_line, near_names
 from plant_cli.data.records import StageRecord
 
 KeyPath = tuple[str, ...]
-DEFAULT = "default"
+DEFAULT_ORIGIN = "default"
 FLAGS = "flags"  # origin of a section to which flags gave values
 
 
@@ -34,11 +34,11 @@ class RecipeLayer:
         """The origin of exactly this value, or `default`."""
         if path[-1:] == ("name",) and not isinstance(self.find(path[:-1]), dict):
             path = path[:-1]  # a component by its bare name: `backbone: minilm`
-        return self.origins.get(path, DEFAULT)
+        return self.origins.get(path, DEFAULT_ORIGIN)
 
     def nearest(self, path: KeyPath) -> str:
         """The origin of this value or of the mapping around it, for messages."""
-        return next((self.origins[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.origins), DEFAULT)
+        return next((self.origins[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.origins), DEFAULT_ORIGIN)
 
     def moved(self, source: KeyPath, *target: str) -> RecipeLayer:
         """The part below `source` as a separate layer, put under the keys `target`; empty if nothing is there."""
@@ -237,7 +237,7 @@ def _fault(what: str, source: str, node: yaml.Node, expected: str, first: str | 
 SUFFIX = ".yaml"
 LONGEST_CHAIN = 40
 RUN_RECIPE = "recipe.yaml"  # the recipe that repeats a run, in its folder
-HEADINGS = {"extends", "summary"}  # keys of a recipe that are not sections
+RECIPE_HEADINGS = {"extends", "summary"}  # keys of a recipe that are not sections
 
 
 def shipped_recipes() -> dict[str, Path]:
@@ -271,7 +271,7 @@ def load_recipe(name: str) -> RecipeLayer:
     relative to the working directory.
     """
     layer = _extend(parse_yaml(_read_once(sys.stdin), "stdin"), None, []) if name == "-" else _load(find_recipe(name), [])
-    return replace(layer.only(layer.values.keys() - HEADINGS), summary=str(layer.values.get("summary") or ""))
+    return replace(layer.only(layer.values.keys() - RECIPE_HEADINGS), summary=str(layer.values.get("summary") or ""))
 
 
 @lru_cache(maxsize=1)
@@ -291,7 +291,7 @@ def _load(path: Path, chain: list[Path]) -> RecipeLayer:
 
 
 def _extend(layer: RecipeLayer, folder: Path | None, chain: list[Path]) -> RecipeLayer:
-    named = {k: ({} if v is None and k not in HEADINGS else v) for k, v in layer.values.items()}  # `mig:` alone is a section
+    named = {k: ({} if v is None and k not in RECIPE_HEADINGS else v) for k, v in layer.values.items()}  # `mig:` alone is a section
     layer, base = RecipeLayer(named, layer.origins), named.get("extends")
     if base is None:
         return layer

@@ -9,7 +9,7 @@ from plant_cli.api import Components, RecipeError, StageSpec
 from plant_cli.api.options import SHARED_SECTIONS
 from plant_cli.runs.folder import Run
 from plant_cli.runs.recipes import RecipeLayer, merge, nest
-from plant_cli.runs.steps import OWN, Step, join_tag
+from plant_cli.runs.steps import STAGE_OPTIONS, Step, join_tag
 
 _MARKED = re.compile(r"(?:(?P<tag>.+)-)?seed(?P<seed>\d+)")
 
@@ -52,7 +52,7 @@ def repeat(recipe: RecipeLayer, steps: Sequence[Step], count: int, components: C
         for step in repeated
     ]
     over = f"seeds{count}"
-    compared = [step for step in steps if step.spec.compares and "seeds" not in step.layer.values.get(OWN, {})]
+    compared = [step for step in steps if step.spec.compares and "seeds" not in step.layer.values.get(STAGE_OPTIONS, {})]
     ends = [merge(_write(step, copy := f"{step.name}-{over}"), nest((copy, "seeds"), count, origin)) for step in compared]
     if not any(step.spec.compares for step in steps):
         comparisons = [spec.name for spec in components.specs(StageSpec) if spec.compares]
@@ -84,7 +84,7 @@ def _first_seed(repeated: Sequence[Step]) -> int:
 def _write(step: Step, section: str) -> RecipeLayer:
     """A section with all explicit values of a step, so that it inherits nothing else."""
     shared = (step.layer.moved((name,), section, name) for name in SHARED_SECTIONS if name not in step.spec.options.model_fields)
-    return merge(nest((section,), {}, step.layer.nearest((OWN,))), step.layer.moved((OWN,), section), *shared)
+    return merge(nest((section,), {}, step.layer.nearest((STAGE_OPTIONS,))), step.layer.moved((STAGE_OPTIONS,), section), *shared)
 
 
 def _compare_all(repeated: Sequence[Step], section: str, count: int, origin: str) -> RecipeLayer:

@@ -26,7 +26,7 @@ from plant_cli.api.options import (
 from plant_cli.api.specs import KINDS, kind_of
 from plant_cli.data.records import StageRecord
 from plant_cli.runs.folder import require_tag
-from plant_cli.runs.recipes import DEFAULT, FLAGS, RecipeLayer, merge
+from plant_cli.runs.recipes import DEFAULT_ORIGIN, FLAGS, RecipeLayer, merge
 
 
 def component_kind(model: type[Options], field: str, role: str = "kind") -> type[Spec] | None:
@@ -157,7 +157,7 @@ def explain(error: ValidationError, model: type[Options], layer: RecipeLayer, pa
     origin = layer.nearest((part, *location))
     if origin.startswith("flag ") and argument:
         origin = f"argument {key.upper()}"
-    return RecipeError(what, where=name if origin == DEFAULT else f"{origin}, {name}", expected=expected, todo=todo)
+    return RecipeError(what, where=name if origin == DEFAULT_ORIGIN else f"{origin}, {name}", expected=expected, todo=todo)
 
 
 def _rule(problem: Any, model: type[Options], key: str) -> str:
@@ -175,7 +175,7 @@ def _help(model: type[Options], key: str) -> str:
 
 
 OptionsT = TypeVar("OptionsT", bound=Options)
-OWN = "options"  # where a step's layer keeps the options of the stage itself
+STAGE_OPTIONS = "options"  # where a step's layer keeps the options of the stage itself
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,7 +282,7 @@ def resolve_step(layers: Sequence[RecipeLayer], spec: StageSpec, tag: str | None
     require_tag(tag)
     shown = join_tag(spec.name, tag)
     merged = merge(*(_gather(layer, spec, shown) for layer in layers))
-    options = _build(spec.options, merged, OWN, shown)
+    options = _build(spec.options, merged, STAGE_OPTIONS, shown)
     data = _build(DataSection, merged, "data", "data")
     model = _build(ModelSection, merged, "model", "model")
     machine = _build(MachineSection, merged, "machine", "machine")
@@ -292,17 +292,17 @@ def resolve_step(layers: Sequence[RecipeLayer], spec: StageSpec, tag: str | None
         with naming_command(f"plant {shown}"):
             options.check_values()
     except UsageError as error:
-        if (origin := merged.origins.get((OWN,), FLAGS)) != FLAGS:
+        if (origin := merged.origins.get((STAGE_OPTIONS,), FLAGS)) != FLAGS:
             error.where = f"{error.where} ({origin}, {shown})"
         raise
     sections: dict[str, Options] = {"data": data, "model": model, "machine": machine}
     used = {str(name): sections[name] for name in spec.sections if spec.writes}  # an action records nothing, and may hand its flags on
-    for part, chosen in ((OWN, options), *used.items()):
+    for part, chosen in ((STAGE_OPTIONS, options), *used.items()):
         for field, kind, choice in find_choices(chosen):
             try:
                 components.resolve(kind, choice)
             except ComponentError as error:
-                error.where = f"{error.where} ({merged.nearest((part, field))}, {shown if part == OWN else part}.{field})"
+                error.where = f"{error.where} ({merged.nearest((part, field))}, {shown if part == STAGE_OPTIONS else part}.{field})"
                 raise
     written = {name: write_out(section, components) for name, section in used.items()}
     values = write_out(options, components)
@@ -310,15 +310,15 @@ def resolve_step(layers: Sequence[RecipeLayer], spec: StageSpec, tag: str | None
 
 
 def _gather(layer: RecipeLayer, spec: StageSpec, shown: str) -> RecipeLayer:
-    """The part of a layer that concerns a step: options of the stage under `OWN`, and the shared sections."""
+    """The part of a layer that concerns a step: options of the stage under `STAGE_OPTIONS`, and the shared sections."""
     for section in (spec.name, shown, *SHARED_SECTIONS):
         _require_mapping(layer, section)
-    options = merge(*(layer.moved((section,), OWN) for section in dict.fromkeys([spec.name, shown])))
+    options = merge(*(layer.moved((section,), STAGE_OPTIONS) for section in dict.fromkeys([spec.name, shown])))
     shared = RecipeLayer()
     for section in SHARED_SECTIONS:
         shared = merge(shared, layer.moved((section,), section))
         if section not in spec.options.model_fields:
-            inner = options.moved((OWN, section), section)
+            inner = options.moved((STAGE_OPTIONS, section), section)
             _require_mapping(inner, section)
             shared = merge(shared, inner)
     return merge(options, shared)
@@ -338,7 +338,7 @@ def _require_mapping(layer: RecipeLayer, section: str) -> None:
 def _build(model: type[OptionsT], layer: RecipeLayer, part: str, shown: str) -> OptionsT:
     values: dict[str, Any] = {}
     for key, value in layer.values.get(part, {}).items():
-        if part == OWN and key in SHARED_SECTIONS and key not in model.model_fields:
+        if part == STAGE_OPTIONS and key in SHARED_SECTIONS and key not in model.model_fields:
             continue  # `finetune: {machine: …}` is in `machine` already
         values[key] = value
         if isinstance(value, dict) and "name" not in value and component_kind(model, key) is not None:

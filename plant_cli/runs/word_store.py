@@ -21,7 +21,7 @@ from plant_cli.runs.lock import hold_lock
 from plant_cli.runs.session import Session
 
 LOCKED = ".words"  # a lock of its own: the first of several processes holds that of the cache while it waits for the others
-NUMBERS, ENDS, WORDS, FORMS = "numbers.bin", "ends.npy", "words.parquet", "forms.parquet"
+NUMBERS_FILE, ENDS_FILE, WORDS_FILE, FORMS_FILE = "numbers.bin", "ends.npy", "words.parquet", "forms.parquet"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,10 +53,10 @@ def open_words(
     with hold_lock(locked, "splitting texts into words", wait=math.inf, should_stop=session.should_stop):
         if not is_whole(folder / CACHE_MARK, f"the words of {part}", session.reporter.warn):
             _write(folder, session, corpus, name, shard, check)
-    words, ends = pl.read_parquet(folder / WORDS, glob=False)["word"].to_list(), np.load(folder / ENDS)
-    mapped = np.memmap(folder / NUMBERS, dtype=np.int32, mode="r") if ends[-1] else np.zeros(0, dtype=np.int32)
+    words, ends = pl.read_parquet(folder / WORDS_FILE, glob=False)["word"].to_list(), np.load(folder / ENDS_FILE)
+    mapped = np.memmap(folder / NUMBERS_FILE, dtype=np.int32, mode="r") if ends[-1] else np.zeros(0, dtype=np.int32)
     documents = Documents(vocabulary=tuple(words), numbers=np.asarray(mapped), ends=ends)
-    return SplitWords(documents=documents, forms=pl.read_parquet(folder / FORMS, glob=False).rows())
+    return SplitWords(documents=documents, forms=pl.read_parquet(folder / FORMS_FILE, glob=False).rows())
 
 
 def _write(folder: Path, session: Session, corpus: Corpus, name: SplitName, shard: Shard | None, check: Callable[[], None]) -> None:
@@ -64,7 +64,7 @@ def _write(folder: Path, session: Session, corpus: Corpus, name: SplitName, shar
     folder.mkdir(parents=True)
     numbers, ends, start = WordNumbers(), array("q", [0]), 0
     progress = session.reporter.progress(f"words of {name}", corpus.sizes[name], "documents")
-    with (folder / NUMBERS).open("wb") as file, progress as task:
+    with (folder / NUMBERS_FILE).open("wb") as file, progress as task:
         for part in corpus.stream(name):
             for text in part.texts if shard is None else part.texts[shard.rows_from(start)]:
                 found = numbers.take(corpus.analyser.spell(text))
@@ -73,8 +73,8 @@ def _write(folder: Path, session: Session, corpus: Corpus, name: SplitName, shar
                 check()
             start += len(part)
             task.advance(len(part))
-    np.save(folder / ENDS, np.array(ends, dtype=np.int64))
-    pl.DataFrame({"word": pl.Series(list(numbers), dtype=pl.String)}).write_parquet(folder / WORDS)
+    np.save(folder / ENDS_FILE, np.array(ends, dtype=np.int64))
+    pl.DataFrame({"word": pl.Series(list(numbers), dtype=pl.String)}).write_parquet(folder / WORDS_FILE)
     forms = pl.DataFrame(list(corpus.analyser.forms()), schema={"word": pl.String, "form": pl.String}, orient="row")
-    forms.write_parquet(folder / FORMS)
+    forms.write_parquet(folder / FORMS_FILE)
     write_mark(folder / CACHE_MARK)

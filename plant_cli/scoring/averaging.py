@@ -19,7 +19,7 @@ from plant_cli.scoring.predictions import ScoreWriter, writing_scores
 from plant_cli.scoring.top_labels import Keep, Logits, Rows, TopLabels
 
 Mean = Literal["probabilities", "logits"]
-NUMBERS = 1 << 22
+NUMBERS_AVERAGED = 1 << 22
 """Scores that are in memory at a time when the best labels are looked for."""
 Score = Callable[[SplitName, Keep], Cut]
 """Scores every document of a split and hands rows [B] and logits [B, L] of each batch on; gives what was not read."""
@@ -76,7 +76,7 @@ def join_mean(before: Logits, logits: Logits, count: int, mean: Mean) -> Logits:
 
 def find_best(kept: ScoreWriter, documents: int, labels: int, k: int) -> TopLabels:
     """The k best labels of each document, ties by index."""
-    collected, step = TopCollector(documents, min(k, labels)), max(1, NUMBERS // labels)
+    collected, step = TopCollector(documents, min(k, labels)), max(1, NUMBERS_AVERAGED // labels)
     for start in range(0, documents, step):
         rows = np.arange(start, min(start + step, documents))
         collected.add(rows, torch.from_numpy(kept.read(rows)))

@@ -20,7 +20,7 @@ from plant_cli.scoring.fusion import ScoredPairs
 from plant_cli.scoring.sparse_scores import SparseScores, find_pairs
 from plant_cli.scoring.top_labels import Logits
 
-KNOTS = (1.0, 10.0)
+CALIBRATION_KNOTS = (1.0, 10.0)
 PENALTY = 0.03  # on what weights and offsets change, against the mean loss of a document
 LIMIT = 50.0  # logits are cut at it before they are weighed: beyond it their probabilities are 0 and 1
 FLATTEST = 0.01  # least slope of a single source: the order of its labels is never reversed
@@ -28,7 +28,7 @@ BINS = 10
 FOLDS = 5
 PLATT, ISOTONIC = "Platt", "isotonic"
 RANGES = (1, 6, 51)  # least training documents of the ranges that may have isotonic maps of their own
-ENOUGH = 50  # right pairs for a map of its own
+PAIRS_FOR_A_MAP = 50  # right pairs for a map of its own
 PSEUDO_PAIRS = 1.0  # pairs of the probability before that are added to each block
 SLOPE = 0.01  # of an isotonic map where it would be flat
 Booleans = npt.NDArray[np.bool_]
@@ -66,7 +66,7 @@ def fit_maps(logits: Floats, right: Booleans, counts: Ints, ranges: Sequence[int
     """A map for each range of training frequency with enough right pairs [P]; a range with fewer joins the next more frequent one."""
     starts = [ranges[0]]
     for start in ranges[1:]:
-        if right[(counts >= starts[-1]) & (counts < start)].sum() >= ENOUGH and right[counts >= start].sum() >= ENOUGH:
+        if right[(counts >= starts[-1]) & (counts < start)].sum() >= PAIRS_FOR_A_MAP and right[counts >= start].sum() >= PAIRS_FOR_A_MAP:
             starts.append(start)
     parts = [(counts >= start) & (counts < end) for start, end in zip(starts, [*starts[1:], np.inf], strict=True)]
     return tuple(IsotonicMap.fit(start, logits[part], right[part]) for start, part in zip(starts, parts, strict=True) if part.any())
@@ -117,7 +117,7 @@ class Calibration:
 
 
 def fit_linear(
-    values: Floats, right: Booleans, counts: Ints, documents: int, *, prior: Sequence[float], knots: Sequence[float] = KNOTS
+    values: Floats, right: Booleans, counts: Ints, documents: int, *, prior: Sequence[float], knots: Sequence[float] = CALIBRATION_KNOTS
 ) -> FrequencyLinear:
     """Weights of sources by penalised logistic regression on the logits of pairs [P, S]; without evidence they keep the prior."""
     linear = FrequencyLinear.constant(prior, 0.0, knots)
@@ -211,7 +211,7 @@ def calibrate(
     right = find_pairs(gold, pairs.rows, pairs.labels) >= 0
     counts = train_counts[pairs.labels] - (right if left_out else 0)
     used = counts > 0 if left_out else np.ones(len(counts), dtype=np.bool_)
-    knots, ranges = (KNOTS, RANGES) if by_frequency else ((1.0,), (1,))
+    knots, ranges = (CALIBRATION_KNOTS, RANGES) if by_frequency else ((1.0,), (1,))
     fold = np.random.default_rng(0).permutation(pairs.shape[0]) % FOLDS
 
     def fit(some: Booleans, documents: int) -> Calibration:

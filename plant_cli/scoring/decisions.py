@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from plant_cli.api.errors import ArtefactError, damaged_file
 from plant_cli.data.files import read_json, write_json
-from plant_cli.data.records import FORMAT, require_recorded, require_same, stamp
+from plant_cli.data.records import RECORD_FORMAT, require_recorded, require_same, stamp
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -25,7 +25,7 @@ THRESHOLDS = "thresholds.json"
 VALIDATION = "validation"
 ASSIGN, REVIEW, REJECT = "assign", "review", "reject"
 FOR_EACH = "one number, or a list with a number or null for each label"
-AGAIN = "train again: plant finetune --force"
+TRAIN_AGAIN = "train again: plant finetune --force"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +100,8 @@ def read_thresholds(folder: Path, label_hash: str, labels: int, name: str = THRE
     lists = [value] if review is None else [value, review]
     if not all(map(_are_numbers, lists)):
         raise _damaged(path, "what it holds are no numbers", FOR_EACH)
-    marks = {"format": str(FORMAT), **content}  # the first thresholds were written without a format
-    require_same(marks, path=path, what="the list of thresholds", todo=AGAIN, labels=label_hash)
+    marks = {"format": str(RECORD_FORMAT), **content}  # the first thresholds were written without a format
+    require_same(marks, path=path, what="the list of thresholds", todo=TRAIN_AGAIN, labels=label_hash)
     if any(len(values) != labels for values in lists):
         raise _damaged(path, f"it holds {' and '.join(str(len(one)) for one in lists)} numbers for {labels:,} labels", FOR_EACH)
     value, *reviewed = (np.array([np.inf if number is None else number for number in one], dtype=np.float64) for one in lists)
@@ -109,4 +109,4 @@ def read_thresholds(folder: Path, label_hash: str, labels: int, name: str = THRE
 
 
 def _damaged(path: Path, why: str, expected: str) -> ArtefactError:
-    return damaged_file("the decision threshold", why, path, expected=expected, todo=f"restore the file, or {AGAIN}")
+    return damaged_file("the decision threshold", why, path, expected=expected, todo=f"restore the file, or {TRAIN_AGAIN}")

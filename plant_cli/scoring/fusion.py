@@ -24,7 +24,7 @@ from plant_cli.scoring.frequency_linear import Floats, FrequencyLinear, Ints, gr
 from plant_cli.scoring.sparse_scores import SparseScores, find_pairs, list_pairs
 from plant_cli.scoring.top_labels import TopLabels, distinct_probabilities
 
-KNOTS = (1.0, 3.0, 10.0, 50.0)  # training documents at which weights are learned
+FUSION_KNOTS = (1.0, 3.0, 10.0, 50.0)  # training documents at which weights are learned
 PENALTY = 0.03  # on squared weights, against the mean loss of a document
 NOTHING_LEARNED = -3.0  # logit of an average pair where nothing could be learned
 
@@ -106,7 +106,7 @@ def fit_fusion(
     *,
     left_out: bool,
     zero_shot: Sequence[bool] = (),
-    knots: Sequence[float] = KNOTS,
+    knots: Sequence[float] = FUSION_KNOTS,
     penalty: float = PENALTY,
 ) -> FrequencyLinear:
     """Weights of scorers from documents with known labels.

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, diags_array, hstack, vstack
 
 from plant_cli.api.scorers import Documents
 from plant_cli.data.words import choose_columns
-from plant_cli.scoring.sparse_scores import KEPT, SparseScores, cut_rows, keep_best, multiply_best, no_scores, score_blocks
+from plant_cli.scoring.sparse_scores import LABELS_LISTED, SparseScores, cut_rows, keep_best, multiply_best, no_scores, score_blocks
 
 AnyFloats = npt.NDArray[np.floating[Any]]
 
@@ -145,7 +145,7 @@ def _slice_words(documents: Documents, starts: Ints, sizes: Ints) -> Documents:
     return Documents(vocabulary=documents.vocabulary, numbers=documents.numbers[positions], ends=ends)
 
 
-PAIRS = 1 << 22  # of word and label held at a time
+WORD_LABEL_PAIRS = 1 << 22  # of word and label held at a time
 Counts = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.integer[Any]]
@@ -153,7 +153,7 @@ Measure = Callable[[Counts, Counts, Counts, int], Floats]
 """Relevance, ≥ 0, from documents with word and label, with the word, with the label [P], and documents in all."""
 
 
-def score_words(documents: csr_array, relevance: csr_array, k: int = KEPT, *, unit: bool = True) -> SparseScores:
+def score_words(documents: csr_array, relevance: csr_array, k: int = LABELS_LISTED, *, unit: bool = True) -> SparseScores:
     """Cosines of documents, csr [B, V] with rows of length 1, with the relevance of words for labels, csr [L, V].
 
     Rows of the relevance are scaled to length 1, unless `unit` is false: they lost words after they had been.
@@ -165,7 +165,7 @@ def measure_relevance(counts: csr_array, gold: csr_array, measure: Measure, kept
     """Relevance of words for labels, rows of length 1, csr [L, V] float32, from counts csr [N, V] and labels csr [N, L] of ones.
 
     Of a label the `kept` words of highest relevance stay (default: all above 0). Pairs of word and label are looked at for some labels at a
-    time: memory holds `PAIRS` of them, and those that are kept.
+    time: memory holds `WORD_LABEL_PAIRS` of them, and those that are kept.
     """
     parts = []
     for labels in cut_labels(counts, gold):
@@ -177,11 +177,11 @@ def measure_relevance(counts: csr_array, gold: csr_array, measure: Measure, kept
 
 
 def cut_labels(counts: csr_array, gold: csr_array, pairs: int | None = None) -> list[slice]:
-    """Consecutive slices of labels that meet no more than so many words together (default: `PAIRS`), or one label each."""
+    """Consecutive slices of labels that meet no more than so many words together (default: `WORD_LABEL_PAIRS`), or one label each."""
     met = np.minimum(counts.shape[1], gold.T @ np.diff(counts.indptr)).astype(np.int64)
     slices, first, held = [], 0, 0
     for label, number in enumerate(met.tolist()):
-        if label > first and held + number > (pairs or PAIRS):
+        if label > first and held + number > (pairs or WORD_LABEL_PAIRS):
             slices.append(slice(first, label))
             first, held = label, 0
         held += number
@@ -189,7 +189,7 @@ def cut_labels(counts: csr_array, gold: csr_array, pairs: int | None = None) -> 
 
 
 def leave_out_words(
-    counts: csr_array, gold: csr_array, measure: Measure, rows: Rows | None = None, *, k: int = KEPT, min_df: int = 1
+    counts: csr_array, gold: csr_array, measure: Measure, rows: Rows | None = None, *, k: int = LABELS_LISTED, min_df: int = 1
 ) -> SparseScores:
     """`score_words` of training documents, each as if relevance and idf had been computed without it; exact.
 
@@ -294,9 +294,9 @@ class _LeftOut:
 
 
 def _cut_pairs(sizes: Counts) -> Iterator[slice]:
-    """Consecutive pairs that hold about `PAIRS` words together; a frequent label meets most of the vocabulary."""
+    """Consecutive pairs that hold about `WORD_LABEL_PAIRS` words together; a frequent label meets most of the vocabulary."""
     held = np.cumsum(sizes)
-    cuts = np.searchsorted(held, np.arange(PAIRS, held[-1], PAIRS)).tolist() if len(held) else []
+    cuts = np.searchsorted(held, np.arange(WORD_LABEL_PAIRS, held[-1], WORD_LABEL_PAIRS)).tolist() if len(held) else []
     return (slice(first, last) for first, last in pairwise([0, *cuts, len(held)]))
 
 
@@ -311,7 +311,7 @@ AnyInts = npt.NDArray[np.integer[Any]]
 
 
 def score_passages(
-    passages: csr_array, document_of: AnyInts, names: csr_array, label_of: AnyInts, shape: tuple[int, int], k: int = KEPT
+    passages: csr_array, document_of: AnyInts, names: csr_array, label_of: AnyInts, shape: tuple[int, int], k: int = LABELS_LISTED
 ) -> SparseScores:
     """The highest cosine of a passage of each document with a name of each label: long documents name a label in one place.
 

@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from plant_cli.api import Analyser, Corpus, Documents, MachineSection, Reporter
 from plant_cli.data.words import number_words
-from plant_cli.network.design import DESCRIPTION, ComponentLookup
+from plant_cli.network.design import DESIGN_FILE, ComponentLookup
 from plant_cli.relevance.relevance_table import read_vocabulary
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, explain_labels, score_parts
 from plant_cli.scoring.scorer_files import read_scorers
-from plant_cli.scoring.sparse_scores import BATCH
+from plant_cli.scoring.sparse_scores import DOCUMENTS_BETWEEN_CHECKS
 from plant_cli.scoring.top_labels import Scoring, TopLabels, raise_if_stopped
 
 
@@ -58,9 +58,9 @@ class TrainedModel:
         logits = self.combination.calibrate(scored)
         top = TopLabels.of(logits, scoring.k, scoring.should_stop)
         if scoring.keep is not None:
-            for start in range(0, len(scored), BATCH):
+            for start in range(0, len(scored), DOCUMENTS_BETWEEN_CHECKS):
                 raise_if_stopped(scoring.should_stop)
-                rows = np.arange(start, min(start + BATCH, len(scored)))
+                rows = np.arange(start, min(start + DOCUMENTS_BETWEEN_CHECKS, len(scored)))
                 scoring.keep(rows, logits.dense(rows))
         parts = score_parts(scored, scoring.k) if scoring.parts else {}
         reasons = explain_labels(scored, self.combination.scorer_weights, top.labels) if scoring.reasons else ()
@@ -75,7 +75,7 @@ class TrainedModel:
 
 def has_network(folder: Path) -> bool:
     """Whether a trained model in the folder of a stage has a network."""
-    return (folder / DESCRIPTION).exists()
+    return (folder / DESIGN_FILE).exists()
 
 
 def load_model(source: ModelSource, *, fold: bool = True) -> TrainedModel:

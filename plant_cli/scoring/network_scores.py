@@ -24,13 +24,13 @@ from plant_cli.scoring.fused_scorers import ScoredDocuments, explain_labels, sco
 from plant_cli.scoring.fusion import ScoredPairs
 from plant_cli.scoring.models import Combination, TrainedModel
 from plant_cli.scoring.predictions import NETWORK
-from plant_cli.scoring.sparse_scores import KEPT
+from plant_cli.scoring.sparse_scores import LABELS_LISTED
 from plant_cli.scoring.top_labels import Keep, Logits, Rows, Scoring, TopLabels, distinct_probabilities
 
 Ints = npt.NDArray[np.int64]
 Rescore = Callable[[Rows, Tensor], Tensor]
 """From rows [b] and the network's logits for them [b, L] to the logits that count [b, L]."""
-WHOLE = "whole"
+FINAL_SCORES = "whole"
 
 
 def top_labels(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -76,7 +76,7 @@ class PairCollector:
     def __init__(self, documents: int, labels: int, scored: ScoredDocuments | None) -> None:
         self.shape = (documents, labels)
         self.scored = scored
-        width = min(KEPT, labels)
+        width = min(LABELS_LISTED, labels)
         self.top, self.logits = np.zeros((documents, width), dtype=np.int64), np.zeros((documents, width))
         self.listed = np.zeros(0 if scored is None else len(scored.pairs.rows))
 
@@ -116,7 +116,7 @@ def score_documents(
 ) -> dict[str, TopLabels]:
     """The best labels of each document by the logits of a network, or by what becomes of them; the network is run once."""
     network.eval()
-    rescore = rescore or {WHOLE: lambda rows, logits: logits}
+    rescore = rescore or {FINAL_SCORES: lambda rows, logits: logits}
     sizes, stopping, wrong = lengths(reader.tokens), False, np.zeros(0, dtype=np.int64)
     width = min(scoring.k, network.labels)
     collected = {name: TopCollector(len(sizes), width, None if i else scoring.keep) for i, name in enumerate(rescore)}
@@ -212,17 +212,17 @@ class NetworkModel(TrainedModel):
         scored = None if self.scorers is None or words is None else self.scorers.score(words, scoring.reporter, scoring.name)
         live = self._read(texts, words, scoring)
         reader = live if scoring.cache is None else scoring.cache.open(live)
-        rescore: dict[str, Rescore] = {WHOLE: lambda rows, logits: logits}
+        rescore: dict[str, Rescore] = {FINAL_SCORES: lambda rows, logits: logits}
         parts: dict[str, TopLabels] = {}
         combine = None
         if self.combination is not None:
             explained = min(scoring.k, self.network.labels) if scoring.reasons and scored is not None else 0
-            rescore[WHOLE] = combine = Combine(self.combination, scored, explained)
+            rescore[FINAL_SCORES] = combine = Combine(self.combination, scored, explained)
         if scoring.parts and scored is not None:
             rescore[NETWORK] = lambda rows, logits: logits
             parts = score_parts(scored, scoring.k)
         by_part = score_documents(self.network, reader, self.hardware, scoring, rescore)
-        top = by_part.pop(WHOLE)
+        top = by_part.pop(FINAL_SCORES)
         recall = None
         if scoring.candidates is not None:
             recall = measure_recall(self.network, reader, self.hardware, scoring.candidates, scoring.k, batch=scoring.batch)

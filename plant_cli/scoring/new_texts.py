@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 STDIN = "-"
-SHOWN = 5  # ids in a message
+IDS_NAMED = 5  # ids in a message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +106,7 @@ class TextReader:
         ids = [cell or row for cell, row in zip(cells, rows, strict=True)]
         repeated = {name: count for name, count in Counter(ids).items() if count > 1}
         if repeated:
-            shown = ", ".join(f"'{name}'" for name in list(repeated)[:SHOWN]) + (", …" if len(repeated) > SHOWN else "")
+            shown = ", ".join(f"'{name}'" for name in list(repeated)[:IDS_NAMED]) + (", …" if len(repeated) > IDS_NAMED else "")
             self.reporter.warn(f"{sum(repeated.values())} of {len(frame)} texts share their id with another: {shown}")
         return ids
 

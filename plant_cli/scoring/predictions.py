@@ -23,8 +23,8 @@ Integers = npt.NDArray[np.int64]
 
 PREDICTIONS = "predictions.parquet"
 INDICES = "label_indices"
-PARTS = "parts"  # folder of the predictions by each part of a model alone
-NETWORK, SCORERS, WHOLE = "network", "scorers together", "all together"  # what parts are called, beside the names of scorers
+PARTS_FOLDER = "parts"  # folder of the predictions by each part of a model alone
+NETWORK, ALL_SCORERS, ALL_PARTS = "network", "scorers together", "all together"  # what parts are called, beside the names of scorers
 
 
 def write_predictions(
@@ -59,7 +59,7 @@ def read_indexed(path: Path, label_hash: str) -> pl.DataFrame | None:
 
 def list_parts(folder: Path) -> dict[str, Path]:
     """The predictions by each part of the model alone in the folder of `predict`, by the name of the part; empty if there are none."""
-    return {path.stem: path for path in sorted((folder / PARTS).glob("[!.]*.parquet"))}
+    return {path.stem: path for path in sorted((folder / PARTS_FOLDER).glob("[!.]*.parquet"))}
 
 
 def write_parts(folder: Path, parts: Mapping[str, tuple[Integers, Floats]], split: Split, labels: LabelIndex) -> None:
@@ -67,13 +67,13 @@ def write_parts(folder: Path, parts: Mapping[str, tuple[Integers, Floats]], spli
     for old in list_parts(folder).values():
         old.unlink()
     if parts:
-        (folder / PARTS).mkdir(exist_ok=True)
+        (folder / PARTS_FOLDER).mkdir(exist_ok=True)
     for name, (top, scores) in parts.items():
-        write_predictions(folder / PARTS / f"{name}.parquet", top, scores, split, labels)
+        write_predictions(folder / PARTS_FOLDER / f"{name}.parquet", top, scores, split, labels)
 
 
-SCORES = "scores.bin"
-DESCRIPTION = "scores.json"
+SCORES_FILE = "scores.bin"
+SCORES_DESCRIPTION_FILE = "scores.json"
 STORED = np.dtype("<f4")
 COMMAND = "plant predict --auc"
 
@@ -107,16 +107,16 @@ class ScoreWriter:
 @contextmanager
 def writing_scores(folder: Path, doc_ids: Sequence[str], labels: int, label_hash: str) -> Iterator[ScoreWriter]:
     """A writer of the scores of documents; the files are whole when the block ends well, and not there when it does not."""
-    (folder / DESCRIPTION).unlink(missing_ok=True)
-    with replacing(folder / SCORES) as partial, partial.open("w+b") as file:
+    (folder / SCORES_DESCRIPTION_FILE).unlink(missing_ok=True)
+    with replacing(folder / SCORES_FILE) as partial, partial.open("w+b") as file:
         file.truncate(len(doc_ids) * labels * STORED.itemsize)
         yield ScoreWriter(file, labels)
-    write_json(folder / DESCRIPTION, {**stamp(labels=label_hash), "documents": hash_strings(doc_ids), "labels": labels})
+    write_json(folder / SCORES_DESCRIPTION_FILE, {**stamp(labels=label_hash), "documents": hash_strings(doc_ids), "labels": labels})
 
 
 def remove_scores(folder: Path) -> None:
     """Remove the scores of a folder, and the folder itself if nothing else is in it."""
-    for name in (DESCRIPTION, SCORES):
+    for name in (SCORES_DESCRIPTION_FILE, SCORES_FILE):
         (folder / name).unlink(missing_ok=True)
     if not any(folder.iterdir()):
         folder.rmdir()
@@ -124,20 +124,22 @@ def remove_scores(folder: Path) -> None:
 
 def open_scores(folder: Path, doc_ids: Sequence[str], label_hash: str) -> npt.NDArray[np.float32] | None:
     """The scores [N, L] of a predict folder, memory-mapped; None if they were not kept."""
-    if not (folder / DESCRIPTION).exists():
+    if not (folder / SCORES_DESCRIPTION_FILE).exists():
         return None
-    known = read_json(folder / DESCRIPTION, "the description of the scores")
+    known = read_json(folder / SCORES_DESCRIPTION_FILE, "the description of the scores")
     labels = known.get("labels") if isinstance(known, dict) else None
     if not isinstance(labels, int):
         raise _refused(
-            "the description of the scores is damaged: it lacks the number of labels", folder / DESCRIPTION, "format, labels and hashes"
+            "the description of the scores is damaged: it lacks the number of labels",
+            folder / SCORES_DESCRIPTION_FILE,
+            "format, labels and hashes",
         )
     todo = f"`{COMMAND} --force` writes them again"
-    require_same(known, path=folder / DESCRIPTION, what="the file of scores", todo=todo, labels=label_hash)
+    require_same(known, path=folder / SCORES_DESCRIPTION_FILE, what="the file of scores", todo=todo, labels=label_hash)
     if known.get("documents") != hash_strings(doc_ids):
-        raise _refused("the scores are of other documents", folder / DESCRIPTION, "the documents of this split, in their order")
-    require_recorded(folder, DESCRIPTION, SCORES)
-    path = folder / SCORES
+        raise _refused("the scores are of other documents", folder / SCORES_DESCRIPTION_FILE, "the documents of this split, in their order")
+    require_recorded(folder, SCORES_DESCRIPTION_FILE, SCORES_FILE)
+    path = folder / SCORES_FILE
     need, size = len(doc_ids) * labels * STORED.itemsize, path.stat().st_size if path.exists() else 0
     if size != need:
         raise _refused(
@@ -155,7 +157,7 @@ def require_room(folder: Path, documents: int, labels: int, budget: int) -> None
     enough = f"--auc-disk {-(-need // 10**9)}GB" if need <= free else "--run DIR on a larger disk"
     raise ResourceError(
         f"every score of {documents} documents and {labels} labels takes {show_size(need)}: {exceeded}",
-        where=str(folder / SCORES),
+        where=str(folder / SCORES_FILE),
         expected=f"room for {show_size(need)} (4 bytes a score); {show_size(free)} are free, the limit is {show_size(budget)}",
         todo=f"`{COMMAND}` with {enough}, or leave --auc out: all other metrics need the best labels only",
     )

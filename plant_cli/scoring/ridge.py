@@ -17,10 +17,10 @@ from plant_cli.scoring.sparse_scores import cut_rows, keep_best
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.integer[Any]]
-NEIGHBOURS, POWER = 30, 2.0
-FREQUENT = 20  # a term of one document in so many, or more, is multiplied densely
+NEIGHBOURS, NEIGHBOUR_POWER = 30, 2.0
+DENSE_FROM = 20  # a term of one document in so many, or more, is multiplied densely
 DENSE = 1 << 28  # entries of the dense part, at most
-SIDE = 1024  # rows of a block of a square matrix
+ROWS_PER_BLOCK = 1024  # rows of a block of a square matrix
 
 
 class Similarity:
@@ -36,7 +36,7 @@ class Similarity:
         by_term = train.tocsc()[:, firsts]
         documents, frequency = train.shape[0], np.diff(by_term.indptr)
         order = np.argsort(-frequency, kind="stable")[: DENSE // max(1, documents)]
-        self._dense = np.sort(order[frequency[order] * FREQUENT > documents])
+        self._dense = np.sort(order[frequency[order] * DENSE_FROM > documents])
         self._sparse = np.setdiff1d(np.arange(self.columns), self._dense)
         self._frequent: Floats = by_term[:, self._dense].toarray().T.astype(np.float32)
         self._rare = csr_array(by_term[:, self._sparse].T).astype(np.float32)
@@ -95,7 +95,7 @@ def find_twins(matrix: csr_array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
 
 def mirror(lower: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Copy the lower triangle of a square matrix onto its upper one, in place."""
-    for block in cut_rows(len(lower), SIDE, SIDE * SIDE):
+    for block in cut_rows(len(lower), ROWS_PER_BLOCK, ROWS_PER_BLOCK * ROWS_PER_BLOCK):
         square = np.tril(lower[block, block])
         lower[block, block] = square + np.tril(square, -1).T
         lower[block, block.stop :] = lower[block.stop :, block].T
@@ -103,7 +103,7 @@ def mirror(lower: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def score_neighbours(
-    similarity: npt.NDArray[np.floating[Any]], gold: csr_array, neighbours: int = NEIGHBOURS, power: float = POWER
+    similarity: npt.NDArray[np.floating[Any]], gold: csr_array, neighbours: int = NEIGHBOURS, power: float = NEIGHBOUR_POWER
 ) -> csr_array:
     """Share of a document's nearest training documents that have each label, weighted by similarity^power, csr [B, L] float32 in [0, 1].
 
@@ -127,7 +127,7 @@ def leave_out_neighbours(
     rows: npt.NDArray[np.integer[Any]],
     gold: csr_array,
     neighbours: int = NEIGHBOURS,
-    power: float = POWER,
+    power: float = NEIGHBOUR_POWER,
 ) -> csr_array:
     """`score_neighbours` of training documents [b] among the others; exact, for vectors that do not change with a document left out."""
     others = similarity.copy()
@@ -135,12 +135,12 @@ def leave_out_neighbours(
     return score_neighbours(others, gold, neighbours, power)
 
 
-STRENGTH = 0.3
+RIDGE_STRENGTH = 0.3
 TERMS = 1000  # weights kept of a label
-SAMPLED = 8  # one column in so many is looked at first, to see how large the weights that are kept are
+COLUMNS_PER_SAMPLE = 8  # one column in so many is looked at first, to see how large the weights that are kept are
 
 
-def invert_kernel(kernel: Floats, strength: float = STRENGTH) -> Floats:
+def invert_kernel(kernel: Floats, strength: float = RIDGE_STRENGTH) -> Floats:
     """M = (K + λ I)⁻¹ of a kernel, [N, N] float32, by a Cholesky factorisation in a copy of it.
 
     With vectors of length 1, λ > 0 is between 0.1 and 3. `ValueError` if the kernel is not positive semi-definite.
@@ -223,7 +223,7 @@ def _keep_largest_columns(weights: Floats, members: _Members, kept: int) -> csr_
     The least of the largest of a sample of columns is no more than the least of the largest of all: what is below it need not be sorted.
     """
     sizes = np.abs(weights)
-    sample = sizes[::SAMPLED]
+    sample = sizes[::COLUMNS_PER_SAMPLE]
     least = np.partition(sample, -kept, axis=0)[-kept] if len(sample) > kept else np.zeros(sizes.shape[1], dtype=np.float32)
     labels, columns = np.nonzero(((sizes >= least) & (sizes > 0)).T)
     ends = np.searchsorted(labels, np.arange(sizes.shape[1] + 1))
@@ -259,7 +259,7 @@ def merge_twins(gold: csr_array) -> tuple[csr_array, npt.NDArray[np.int64]]:
     return csr_array(gold[:, firsts]), np.array(label_of, dtype=np.int64)
 
 
-def solve_ridge(documents: csr_array, right: Floats, strength: float = STRENGTH, tolerance: float = 1e-4, steps: int = 500) -> Floats:
+def solve_ridge(documents: csr_array, right: Floats, strength: float = RIDGE_STRENGTH, tolerance: float = 1e-4, steps: int = 500) -> Floats:
     """(X Xᵀ + λ I)⁻¹ R by conjugate gradients, [N, R] float32, for documents X, csr [N, V], too many for a kernel [N, N].
 
     With gold labels as R, Xᵀ of the result is the weights of terms. With columns of the identity it is rows of M, for exact

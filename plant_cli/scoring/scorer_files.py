@@ -25,11 +25,11 @@ from plant_cli.scoring.calibration import Calibration, IsotonicMap
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, NamedScorer, ask
 
-SCORERS = "scorers.json"
+SCORERS_FILE = "scorers.json"
 FOLDER = "scorers"
-SHARED = "_shared"  # no scorer can have this name
-LARGE = 1 << 16  # bytes from which a tensor is stored once
-AGAIN = "train again: plant finetune --force"
+SHARED_TENSORS = "_shared"  # no scorer can have this name
+LARGE_TENSOR = 1 << 16  # bytes from which a tensor is stored once
+TRAIN_AGAIN = "train again: plant finetune --force"
 Tensors = Mapping[str, npt.NDArray[Any]]
 
 
@@ -46,7 +46,7 @@ def write_scorers(folder: Path, combination: Combination, figures: Mapping[str, 
         scorer.name: {name: tensor for name, tensor in learned.items() if name not in stored}
         for scorer, learned, stored in zip(scorers, tensors, elsewhere, strict=True)
     }
-    for name, arrays in {**files, **({SHARED: shared} if shared else {})}.items():
+    for name, arrays in {**files, **({SHARED_TENSORS: shared} if shared else {})}.items():
         write_tensors(_path(folder, name), arrays, stamp(labels=label_hash), framework="np")
     if not scorers:
         (folder / FOLDER).rmdir()
@@ -62,12 +62,12 @@ def write_scorers(folder: Path, combination: Combination, figures: Mapping[str, 
         "figures": dict(figures),
         "analyser_hash": analyser_hash,
     }
-    write_json(folder / SCORERS, {**content, **stamp(labels=label_hash)})
+    write_json(folder / SCORERS_FILE, {**content, **stamp(labels=label_hash)})
 
 
 def share_tensors(all_tensors: Sequence[Tensors]) -> tuple[dict[str, npt.NDArray[Any]], list[dict[str, str]]]:
     """Large tensors that several scorers have, by the hash of their content, and of each scorer the hash of each that it shares."""
-    hashes = [{name: _hash(tensor) for name, tensor in tensors.items() if tensor.nbytes >= LARGE} for tensors in all_tensors]
+    hashes = [{name: _hash(tensor) for name, tensor in tensors.items() if tensor.nbytes >= LARGE_TENSOR} for tensors in all_tensors]
     counts = Counter(key for keys in hashes for key in keys.values())
     elsewhere = [{name: key for name, key in keys.items() if counts[key] > 1} for keys in hashes]
     shared = {key: all_tensors[number][name] for number, names in enumerate(elsewhere) for name, key in names.items()}
@@ -82,25 +82,25 @@ def _hash(tensor: npt.NDArray[Any]) -> str:
 
 def read_scorers(folder: Path, labels: LabelIndex, analyser: Analyser, component: ComponentLookup) -> Combination | None:
     """The scorers and the calibration in the folder of a trained model, or None if there is nothing."""
-    path = folder / SCORERS
+    path = folder / SCORERS_FILE
     if not path.exists():
         return None
-    require_recorded(folder, SCORERS)
+    require_recorded(folder, SCORERS_FILE)
     content = read_json(path, "the weights of the scorers")
     if isinstance(content, dict):
-        require_same(content, path=path, what="the file of scorers", todo=AGAIN, labels=labels.hash)
+        require_same(content, path=path, what="the file of scorers", todo=TRAIN_AGAIN, labels=labels.hash)
         if content.get("scorers") and content.get("analyser_hash") != analyser.hash:
             raise ArtefactError(
                 "the scorers were fitted to words that are found otherwise than the run finds them",
                 where=f"{path} against {folder.parent / 'corpus'}",
                 expected="one way to find words in the whole run",
-                todo=AGAIN,
+                todo=TRAIN_AGAIN,
             )
     try:
         if "figures" not in content:
             raise KeyError("figures")
         entries, hashed = content["scorers"], labels.hash
-        shared = _read_tensors(folder, SHARED, hashed) if any(entry["shared"] for entry in entries) else {}
+        shared = _read_tensors(folder, SHARED_TENSORS, hashed) if any(entry["shared"] for entry in entries) else {}
         named, alone = [], {}
         for entry in entries:
             chosen = Choice(name=str(entry["name"]), options=dict(entry["options"]))
@@ -111,7 +111,7 @@ def read_scorers(folder: Path, labels: LabelIndex, analyser: Analyser, component
         fusion = None if content["fusion"] is None else _read(content["fusion"])
         calibration = Calibration(linear=_read(content["calibration"]), maps=tuple(map(_read_map, content["curves"])))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        expected, todo = "the file as `plant finetune` wrote it", f"restore the file, or {AGAIN}"
+        expected, todo = "the file as `plant finetune` wrote it", f"restore the file, or {TRAIN_AGAIN}"
         why = "a key is missing, or a value is not valid"
         raise damaged_file("the file of scorers", why, path, expected=expected, todo=todo) from error
     counts = np.asarray(labels.train_counts, dtype=np.int64)
@@ -130,14 +130,14 @@ def _load(folder: Path, chosen: Choice, tensors: Tensors, component: ComponentLo
             f"the scorer '{chosen.name}' cannot be made again: {first_line(error)}",
             where=str(folder),
             expected="its arrays as `plant finetune` wrote them",
-            todo=f"restore the files, or {AGAIN}",
+            todo=f"restore the files, or {TRAIN_AGAIN}",
         ) from error
 
 
 def _read_tensors(folder: Path, name: str, label_hash: str) -> Tensors:
-    path, what = _path(folder, name), "what the scorers share" if name == SHARED else f"the scorer '{name}'"
-    tensors, marks = read_tensors(path, what, f"restore the file, or {AGAIN}", framework="np")
-    require_same(marks, path=path, what=what, todo=AGAIN, labels=label_hash)
+    path, what = _path(folder, name), "what the scorers share" if name == SHARED_TENSORS else f"the scorer '{name}'"
+    tensors, marks = read_tensors(path, what, f"restore the file, or {TRAIN_AGAIN}", framework="np")
+    require_same(marks, path=path, what=what, todo=TRAIN_AGAIN, labels=label_hash)
     require_recorded(folder, f"{FOLDER}/{path.name}")
     return tensors
 

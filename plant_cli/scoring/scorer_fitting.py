@@ -18,8 +18,8 @@ from plant_cli.scoring.fusion import fit_fusion, gather_pairs, learned_nothing
 from plant_cli.scoring.sparse_scores import SparseScores, cut_folds, no_scores, order_shares
 from plant_cli.scoring.top_labels import Rows
 
-SAMPLE = 1000  # training documents whose left-out scores teach the weights
-FEW = 30  # documents from which on it is noted that a scorer tells no labels apart
+DOCUMENTS_LEFT_OUT = 1000  # training documents whose left-out scores teach the weights
+DOCUMENTS_FOR_A_NOTE = 30  # documents from which on it is noted that a scorer tells no labels apart
 Fitted = tuple[NamedScorer, list[SparseScores]]  # with its scores of documents that were left out
 
 
@@ -90,7 +90,7 @@ def fit_scorers(
 
 
 def _gather_input(train: Split, words: Documents, labels: LabelIndex, analyser: Analyser, reporter: Reporter, seed: int) -> ScorerInput:
-    sample = np.random.default_rng(seed).permutation(len(train))[:SAMPLE]
+    sample = np.random.default_rng(seed).permutation(len(train))[:DOCUMENTS_LEFT_OUT]
     names: list[Sequence[str]] = []  # words of the title and the other names of each label, each name once
     label_of: list[int] = []
     for label, (title, others) in enumerate(zip(labels.titles, labels.alternatives, strict=True)):
@@ -124,7 +124,7 @@ def _fit(spec: ScorerSpec, options: Options, given: ScorerInput) -> Fitted:
 
 def _tells_apart(shares: npt.NDArray[np.float64]) -> bool:
     """Whether pairs of labels are in the right order more often than by chance; few documents are no reason to doubt it."""
-    return len(shares) < FEW or float(shares.mean()) - 2 * float(shares.std(ddof=1)) / len(shares) ** 0.5 > 0.5
+    return len(shares) < DOCUMENTS_FOR_A_NOTE or float(shares.mean()) - 2 * float(shares.std(ddof=1)) / len(shares) ** 0.5 > 0.5
 
 
 def _leave_folds_out(spec: ScorerSpec, options: Options, given: ScorerInput) -> list[csr_array]:

@@ -15,10 +15,10 @@ from plant_cli.data.blocks import top_k
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
-KEPT = 200  # labels that a list holds
-SHARE = 5  # no more than one training document in so many is left out at a time
-PAIRS = 1 << 24  # (document, label) pairs held at a time
-BATCH = 64  # documents ranked between two checks whether the user stops
+LABELS_LISTED = 200  # labels that a list holds
+DOCUMENTS_PER_LEFT_OUT = 5  # no more than one training document in so many is left out at a time
+DOCUMENT_LABEL_PAIRS = 1 << 24  # (document, label) pairs held at a time
+DOCUMENTS_BETWEEN_CHECKS = 64  # documents ranked between two checks whether the user stops
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class SparseScores:
     groups: Ints | None = None  # the group of each label [L]; None: all are in one
 
     @classmethod
-    def of(cls, matrix: csr_array, k: int = KEPT) -> SparseScores:
+    def of(cls, matrix: csr_array, k: int = LABELS_LISTED) -> SparseScores:
         """Lists of the best labels as scores: a list of k labels, or one that goes below 0, is taken to be cut."""
         lists = csr_array(matrix.astype(np.float32))
         lists.sort_indices()
@@ -81,7 +81,7 @@ class SparseScores:
         labels, scores = np.zeros((documents, width), dtype=np.int64), np.zeros((documents, width), dtype=np.float32)
         above = 0
         for row in range(documents):
-            if row % BATCH == 0:
+            if row % DOCUMENTS_BETWEEN_CHECKS == 0:
                 check()
             labels[row], scores[row], number = self._rank(row, width)
             above += number
@@ -169,7 +169,7 @@ def list_pairs(matrix: csr_array) -> Ints:
     return keys
 
 
-def keep_best(values: Floats | csr_array, k: int = KEPT) -> SparseScores:
+def keep_best(values: Floats | csr_array, k: int = LABELS_LISTED) -> SparseScores:
     """The k best labels of each document by scores [B, L], an array, or csr of the labels that have one; a smaller index wins every tie."""
     if isinstance(values, np.ndarray):
         columns = np.arange(values.shape[1])
@@ -190,12 +190,12 @@ def keep_best(values: Floats | csr_array, k: int = KEPT) -> SparseScores:
     return SparseScores(matrix=matrix, floors=np.array(floors, dtype=np.float32)[:, None])
 
 
-def score_blocks(documents: int, labels: int, score: Callable[[slice], Floats | csr_array], k: int = KEPT) -> SparseScores:
+def score_blocks(documents: int, labels: int, score: Callable[[slice], Floats | csr_array], k: int = LABELS_LISTED) -> SparseScores:
     """The k best labels of each of B documents of L labels, scored in blocks [b, L], so that few pairs are held at a time."""
     return SparseScores.join((keep_best(score(block), k) for block in cut_rows(documents, labels)), labels)
 
 
-def cut_rows(rows: int, width: int, pairs: int = PAIRS) -> Iterator[slice]:
+def cut_rows(rows: int, width: int, pairs: int = DOCUMENT_LABEL_PAIRS) -> Iterator[slice]:
     """Consecutive slices of rows, each of at most so many pairs and of at least one row."""
     step = max(1, pairs // max(1, width))
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
@@ -203,12 +203,12 @@ def cut_rows(rows: int, width: int, pairs: int = PAIRS) -> Iterator[slice]:
 
 def cut_folds(documents: int, wanted: int) -> list[Ints]:
     """Positions of those of two or more documents that are left out together, so that no more than a fifth of them is missing at a time."""
-    number = -(-wanted // max(1, documents // SHARE))
+    number = -(-wanted // max(1, documents // DOCUMENTS_PER_LEFT_OUT))
     fold = np.random.default_rng(0).permutation(wanted) % max(1, number)
     return [np.flatnonzero(fold == part) for part in range(number)]
 
 
-def multiply_best(documents: csr_array, by_label: csr_array, k: int = KEPT) -> SparseScores:
+def multiply_best(documents: csr_array, by_label: csr_array, k: int = LABELS_LISTED) -> SparseScores:
     """The k labels, csr [L, V], of highest dot product above 0 for each document, csr [B, V]."""
     columns = csr_array(by_label.T)
 
@@ -221,7 +221,7 @@ def multiply_best(documents: csr_array, by_label: csr_array, k: int = KEPT) -> S
     return score_blocks(documents.shape[0], by_label.shape[0], multiply, k)
 
 
-def multiply_signed(documents: csr_array, by_label: csr_array, k: int = KEPT) -> SparseScores:
+def multiply_signed(documents: csr_array, by_label: csr_array, k: int = LABELS_LISTED) -> SparseScores:
     """The k labels of highest dot product for each document, products below 0 too; arguments as those of `multiply_best`."""
     columns = csr_array(by_label.T)
     return score_blocks(documents.shape[0], by_label.shape[0], lambda block: (documents[block] @ columns).toarray().astype(np.float32), k)

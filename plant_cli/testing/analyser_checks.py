@@ -11,14 +11,14 @@ from plant_cli.api.corpus import WordReducer
 from plant_cli.testing.checklist import check, default_options
 
 LANGUAGES = ("de", "en", "es", "fi", "fr", "ru")
-WORDS = ("houses", "häuser", "sairauksien", "enfermedades", "maladies", "болезни", "a", "xyz", "é")
+ANALYSED_WORDS = ("houses", "häuser", "sairauksien", "enfermedades", "maladies", "болезни", "a", "xyz", "é")
 
 
 @check(AnalyserSpec)
 def words_become_words(spec: AnalyserSpec) -> None:
     """What a word is reduced to is text with a letter in it."""
     for language, reducer in _load(spec):
-        for word in WORDS:
+        for word in ANALYSED_WORDS:
             reduced = reducer.reduce(word)
             assert isinstance(reduced, str), f"{word!r} became {reduced!r} in {language}"
             assert any(map(str.isalpha, reduced)), f"{word!r} became {reduced!r} in {language}, which has no letter"
@@ -28,9 +28,11 @@ def words_become_words(spec: AnalyserSpec) -> None:
 def words_stand_alone(spec: AnalyserSpec) -> None:
     """A word is reduced alike whatever was reduced before, and by another reducer of the language."""
     for (language, reducer), (_, other) in zip(_load(spec), _load(spec), strict=True):
-        first = [reducer.reduce(word) for word in WORDS]
-        again = [other.reduce(word) for word in reversed(WORDS)][::-1]
-        assert first == again == [reducer.reduce(word) for word in WORDS], f"words are reduced otherwise the second time in {language}"
+        first = [reducer.reduce(word) for word in ANALYSED_WORDS]
+        again = [other.reduce(word) for word in reversed(ANALYSED_WORDS)][::-1]
+        assert first == again == [reducer.reduce(word) for word in ANALYSED_WORDS], (
+            f"words are reduced otherwise the second time in {language}"
+        )
 
 
 @check(AnalyserSpec)

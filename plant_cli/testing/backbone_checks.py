@@ -13,12 +13,12 @@ import torch
 from plant_cli.api import BackboneSpec, ComponentError, MachineSection, ResourceError, TokenBatch
 from plant_cli.testing.checklist import check, default_options
 
-TEXTS = (
+BACKBONE_TEXTS = (
     "The patient was admitted with pneumonia and treated with antibiotics.",
     "No evidence of fracture.",
     "Größere Änderungen – naïve café, x² ≥ 3; İstanbul.",
 )
-RTOL, ATOL = 1e-3, 1e-4
+BACKBONE_RTOL, BACKBONE_ATOL = 1e-3, 1e-4
 
 
 @check(BackboneSpec)
@@ -33,9 +33,9 @@ def languages_are_codes(spec: BackboneSpec) -> None:
 @check(BackboneSpec)
 def spans_point_into_the_text(spec: BackboneSpec) -> None:
     """Every token has a span of at least one character, in order, inside its document."""
-    batch = _loaded(spec).tokenize(TEXTS)
-    assert len(batch) == len(TEXTS), f"{len(batch)} documents for {len(TEXTS)} texts"
-    for text, ids, spans in zip(TEXTS, batch.ids, batch.spans, strict=True):
+    batch = _loaded(spec).tokenize(BACKBONE_TEXTS)
+    assert len(batch) == len(BACKBONE_TEXTS), f"{len(batch)} documents for {len(BACKBONE_TEXTS)} texts"
+    for text, ids, spans in zip(BACKBONE_TEXTS, batch.ids, batch.spans, strict=True):
         assert tuple(spans.shape) == (len(ids), 2), f"{len(ids)} tokens with spans of shape {tuple(spans.shape)}"
         assert len(ids), f"no token in {text!r}"
         assert (spans[:, 0] < spans[:, 1]).all(), "a token without characters (a special token?)"
@@ -47,16 +47,16 @@ def spans_point_into_the_text(spec: BackboneSpec) -> None:
 @check(BackboneSpec)
 def every_word_is_covered(spec: BackboneSpec) -> None:
     """Every letter of the first text belongs to a token, so that words can be found among the tokens."""
-    batch = _loaded(spec).tokenize(TEXTS[:1])
+    batch = _loaded(spec).tokenize(BACKBONE_TEXTS[:1])
     covered = {position for start, end in batch.spans[0] for position in range(start, end)}
-    lost = [c for position, c in enumerate(TEXTS[0]) if c.isalpha() and position not in covered]
+    lost = [c for position, c in enumerate(BACKBONE_TEXTS[0]) if c.isalpha() and position not in covered]
     assert not lost, f"characters in no token: {''.join(lost)}"
 
 
 @check(BackboneSpec)
 def hidden_states_have_their_shape(spec: BackboneSpec) -> None:
     """Hidden states [B, T, H] and a boolean mask with as many true positions as there are tokens."""
-    hidden, mask = _encode(_loaded(spec), TEXTS)
+    hidden, mask = _encode(_loaded(spec), BACKBONE_TEXTS)
     assert tuple(hidden.shape) == (*mask.shape, _loaded(spec).hidden_size), f"hidden states have shape {tuple(hidden.shape)}"
     assert mask.dtype == torch.bool, f"the mask is {mask.dtype}"
 
@@ -64,21 +64,21 @@ def hidden_states_have_their_shape(spec: BackboneSpec) -> None:
 @check(BackboneSpec)
 def windows_are_joined(spec: BackboneSpec) -> None:
     """A document longer than one window has hidden states for each of its tokens."""
-    _encode(_loaded(spec), ("fever and cough were noted again today " * 100, TEXTS[0]))
+    _encode(_loaded(spec), ("fever and cough were noted again today " * 100, BACKBONE_TEXTS[0]))
 
 
 @check(BackboneSpec)
 def documents_stand_alone(spec: BackboneSpec) -> None:
     """Neither padding nor the other documents of the batch, nor their order, change a document's hidden states."""
     backbone = _loaded(spec)
-    batch = backbone.tokenize(TEXTS)
+    batch = backbone.tokenize(BACKBONE_TEXTS)
     with torch.no_grad():
         together, mask = backbone.encode(batch)
         mixed, mixed_mask = backbone.encode(batch.select([2, 0, 1]))
         alone, alone_mask = backbone.encode(batch.select([1]))
     for place, row in enumerate((2, 0, 1)):
-        torch.testing.assert_close(mixed[place][mixed_mask[place]], together[row][mask[row]], rtol=RTOL, atol=ATOL)
-    torch.testing.assert_close(alone[0][alone_mask[0]], together[1][mask[1]], rtol=RTOL, atol=ATOL)
+        torch.testing.assert_close(mixed[place][mixed_mask[place]], together[row][mask[row]], rtol=BACKBONE_RTOL, atol=BACKBONE_ATOL)
+    torch.testing.assert_close(alone[0][alone_mask[0]], together[1][mask[1]], rtol=BACKBONE_RTOL, atol=BACKBONE_ATOL)
 
 
 @check(BackboneSpec)
@@ -116,7 +116,7 @@ def restored_weights_give_the_same_states(spec: BackboneSpec) -> None:
     with tempfile.TemporaryDirectory() as folder:
         changed.save(Path(folder))
         fresh.restore(Path(folder))
-    torch.testing.assert_close(_encode(fresh, TEXTS)[0], _encode(changed, TEXTS)[0], rtol=0, atol=0)
+    torch.testing.assert_close(_encode(fresh, BACKBONE_TEXTS)[0], _encode(changed, BACKBONE_TEXTS)[0], rtol=0, atol=0)
 
 
 @check(BackboneSpec)
@@ -124,7 +124,7 @@ def tokenizer_hash_is_stable(spec: BackboneSpec) -> None:
     """Two loads have one tokenizer, and cut texts alike."""
     first, second = _loaded(spec), _load(spec, seed=1)
     assert first.tokenizer_hash == second.tokenizer_hash, "the tokenizer's hash changes from load to load"
-    assert [ids.tolist() for ids in first.tokenize(TEXTS).ids] == [ids.tolist() for ids in second.tokenize(TEXTS).ids]
+    assert [ids.tolist() for ids in first.tokenize(BACKBONE_TEXTS).ids] == [ids.tolist() for ids in second.tokenize(BACKBONE_TEXTS).ids]
 
 
 @cache

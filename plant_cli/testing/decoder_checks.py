@@ -19,16 +19,16 @@ from scipy.sparse import csr_array
 from plant_cli.api import DecoderShape, DecoderSpec, FoldableDecoder, PairDecoder, PlantableDecoder, Reading, SparseDecoder, WordDecoder
 from plant_cli.testing.checklist import check, default_options
 
-HIDDEN, LABELS = 64, 7
+HIDDEN, DECODER_LABELS = 64, 7
 LENGTHS, SHORT = (160, 80, 1), (9, 5, 1)  # tokens of the documents; 160 and 80 are more than a window of 72
-WORDS, RELEVANT = 200, 60  # words of the relevance table, and those of them that are relevant for a label
-ROLES = {"attention", "value", "boost", "head"}
-RTOL, ATOL = 1e-5, 1e-5
+TABLE_WORDS, RELEVANT = 200, 60  # words of the relevance table, and those of them that are relevant for a label
+DECODER_ROLES = {"attention", "value", "boost", "head"}
+DECODER_RTOL, DECODER_ATOL = 1e-5, 1e-5
 GREAT = 1e3  # size of hidden states whose scores overflow without care
-PADDING = 100  # masked positions that are added
-MANY, BLOCK = 50_000, 16_384  # labels that are scored at once, and at a time
-CHOSEN, ALL = torch.tensor([5, 0, 3]), torch.arange(LABELS)
-require_near = partial(torch.testing.assert_close, rtol=RTOL, atol=ATOL)
+ADDED_PADDING = 100  # masked positions that are added
+MANY, LABELS_AT_A_TIME = 50_000, 16_384  # labels that are scored at once, and at a time
+CHOSEN, ALL = torch.tensor([5, 0, 3]), torch.arange(DECODER_LABELS)
+require_near = partial(torch.testing.assert_close, rtol=DECODER_RTOL, atol=DECODER_ATOL)
 
 
 @check(DecoderSpec)
@@ -36,7 +36,7 @@ def logits_have_their_shape(spec: DecoderSpec) -> None:
     """Logits [B, L], finite, for documents of one token too."""
     decoder, reading = _prepare(spec)
     logits = decoder(reading)
-    assert tuple(logits.shape) == (len(LENGTHS), LABELS), f"logits have shape {tuple(logits.shape)}"
+    assert tuple(logits.shape) == (len(LENGTHS), DECODER_LABELS), f"logits have shape {tuple(logits.shape)}"
     _require_finite("logits", logits)
 
 
@@ -69,9 +69,9 @@ def padding_changes_nothing(spec: DecoderSpec) -> None:
     filled = torch.where(reading.mask[..., None], reading.hidden, torch.full_like(reading.hidden, 7.0))
     words = torch.where(reading.mask, reading.words, reading.words[:, :1])
     longer = Reading(
-        hidden=torch.cat([filled, torch.full((len(LENGTHS), PADDING, HIDDEN), -3.0)], dim=1),
-        mask=torch.cat([reading.mask, torch.zeros(len(LENGTHS), PADDING, dtype=torch.bool)], dim=1),
-        words=torch.cat([words, words[:, :1].expand(-1, PADDING)], dim=1),
+        hidden=torch.cat([filled, torch.full((len(LENGTHS), ADDED_PADDING, HIDDEN), -3.0)], dim=1),
+        mask=torch.cat([reading.mask, torch.zeros(len(LENGTHS), ADDED_PADDING, dtype=torch.bool)], dim=1),
+        words=torch.cat([words, words[:, :1].expand(-1, ADDED_PADDING)], dim=1),
     )
     require_near(decoder(longer), decoder(reading))
 
@@ -103,7 +103,7 @@ def every_parameter_has_one_role(spec: DecoderSpec) -> None:
     """Roles are attention, value and head, and cover the parameters once."""
     decoder, _ = _prepare(spec)
     roles = decoder.parameter_roles()
-    assert set(roles) <= ROLES, f"unknown roles {sorted(set(roles) - ROLES)}"
+    assert set(roles) <= DECODER_ROLES, f"unknown roles {sorted(set(roles) - DECODER_ROLES)}"
     assert list(roles.get("attention", [])), "nothing has the role attention: stage 1 would train nothing"
     listed = [id(parameter) for parameters in roles.values() for parameter in parameters]
     assert len(listed) == len(set(listed)), "a parameter has two roles"
@@ -129,7 +129,7 @@ def sparse_gradients_are_the_dense_ones(spec: DecoderSpec) -> None:
         decoder(reading, CHOSEN).square().sum().backward()
         _rank_loss(decoder, reading, CHOSEN).backward()
     for table, other in zip(sparse.label_tables(), dense.label_tables(), strict=True):
-        assert len(table) == LABELS, f"a label table has {len(table)} rows for {LABELS} labels"
+        assert len(table) == DECODER_LABELS, f"a label table has {len(table)} rows for {DECODER_LABELS} labels"
         if table.grad is not None:
             assert table.grad.is_sparse, "the gradient of a label table is dense"
             require_near(table.grad.to_dense(), other.grad)
@@ -168,7 +168,7 @@ def very_many_labels_equal_their_blocks(spec: DecoderSpec) -> None:
     """Of 50,000 labels, all at once and block by block give the same logits; of short documents, which many labels can afford."""
     decoder, reading = _prepare(spec, labels=MANY, lengths=SHORT)
     with torch.no_grad():
-        blocks = torch.split(torch.arange(MANY), BLOCK)
+        blocks = torch.split(torch.arange(MANY), LABELS_AT_A_TIME)
         require_near(torch.cat([decoder(reading, block) for block in blocks], 1), decoder(reading))
 
 
@@ -189,7 +189,7 @@ def sharp_attention_stays_a_distribution(spec: DecoderSpec) -> None:
     decoder, reading = _prepare(spec)
     great = Reading.of(GREAT * reading.hidden, reading.mask, reading.words)
     _require_finite("logits of great scores", decoder(great))
-    require_near(decoder.attention(great, ALL).sum(-1), torch.ones(len(LENGTHS), LABELS), atol=1e-3)
+    require_near(decoder.attention(great, ALL).sum(-1), torch.ones(len(LENGTHS), DECODER_LABELS), atol=1e-3)
 
 
 @check(DecoderSpec)
@@ -208,7 +208,7 @@ def half_precision_stays_near(spec: DecoderSpec) -> None:
         shown = f"in {dtype} with hidden states of size {scale:g}"
         assert coarse.dtype == weights.dtype == torch.float32, f"logits are {coarse.dtype}, attention is {weights.dtype} {shown}"
         _require_finite(f"logits {shown}", coarse, halved)
-        require_near(weights.sum(-1), torch.ones(len(LENGTHS), LABELS), atol=1e-3)
+        require_near(weights.sum(-1), torch.ones(len(LENGTHS), DECODER_LABELS), atol=1e-3)
         near = scale != 1 or bool((coarse - exact).abs().max() < 0.05 * exact.abs().max().clamp_min(1.0))
         assert near, f"logits are far from those in fp32 {shown}"
 
@@ -231,7 +231,7 @@ def groups_are_read_beside_labels(spec: DecoderSpec) -> None:
         pytest.skip("for decoders that score groups of labels")
     assert inspect.getattr_static(decoder, "groups", None) is not None, "groups is no property: Python 3.12 and later see no buffers"
     read = decoder.read_groups(reading)
-    assert tuple(decoder.groups.shape) == (LABELS,), f"groups have shape {tuple(decoder.groups.shape)}, not one number a label"
+    assert tuple(decoder.groups.shape) == (DECODER_LABELS,), f"groups have shape {tuple(decoder.groups.shape)}, not one number a label"
     assert tuple(read.group_logits.shape) == (len(LENGTHS), int(decoder.groups.max()) + 1), "group_logits have another shape than [B, G]"
     require_near(decoder(read), decoder(reading))
     require_near(decoder(read, CHOSEN), decoder(reading, CHOSEN))
@@ -250,7 +250,9 @@ def planting_changes_nothing_but_parameters(spec: DecoderSpec) -> None:
         logits, attention, gathered = decoder(reading), decoder.attention(reading, ALL), decoder.gather(reading, ALL)
         decoder.sharpen(0.25)
         decoder.plant_tables(gathered[0], gathered[1], 8.0)
-        assert not torch.allclose(decoder.attention(reading, ALL), attention, rtol=RTOL, atol=ATOL), "sharpen changes no attention"
+        assert not torch.allclose(decoder.attention(reading, ALL), attention, rtol=DECODER_RTOL, atol=DECODER_ATOL), (
+            "sharpen changes no attention"
+        )
         for parameter, value in zip(decoder.parameters(), before, strict=True):
             parameter.copy_(value)
         require_near(decoder(reading), logits, rtol=0, atol=0)
@@ -264,7 +266,7 @@ def planted_tables_score_by_their_prototypes(spec: DecoderSpec) -> None:
         gathered = decoder.gather(reading, ALL)
         assert gathered.shape[-1] == decoder.gathered_size, f"gathered_size is {decoder.gathered_size}, not {gathered.shape[-1]}"
         decoder.plant_tables(gathered[0], gathered[1], 8.0)
-        require_near(decoder(reading)[:2], torch.tensor([4.0, -4.0])[:, None].expand(2, LABELS), atol=1e-2)
+        require_near(decoder(reading)[:2], torch.tensor([4.0, -4.0])[:, None].expand(2, DECODER_LABELS), atol=1e-2)
 
 
 @check(DecoderSpec)
@@ -293,7 +295,9 @@ def _rank_loss(decoder: Any, reading: Reading, labels: torch.Tensor) -> Any:
     return ranks[reading.mask[:, None, :].expand_as(ranks)].square().sum()
 
 
-def _prepare(spec: DecoderSpec, form: type | None = None, labels: int = LABELS, lengths: Sequence[int] = LENGTHS) -> tuple[Any, Reading]:
+def _prepare(
+    spec: DecoderSpec, form: type | None = None, labels: int = DECODER_LABELS, lengths: Sequence[int] = LENGTHS
+) -> tuple[Any, Reading]:
     """The decoder and a batch of documents for it, with their words if it asks for them, as in a run; skips one without this form."""
     decoder = _build(spec, labels=labels)
     if form is not None and not isinstance(decoder, form):
@@ -303,7 +307,7 @@ def _prepare(spec: DecoderSpec, form: type | None = None, labels: int = LABELS, 
     return decoder, reading if asked else Reading.of(reading.hidden, reading.mask)
 
 
-def _build(spec: DecoderSpec, seed: int = 0, labels: int = LABELS, *, relevance: bool = True) -> Any:
+def _build(spec: DecoderSpec, seed: int = 0, labels: int = DECODER_LABELS, *, relevance: bool = True) -> Any:
     """The decoder with its default options; `relevance`: of the words of a table, else the run has none."""
     ids = [f"{number // 3:05d}.{number % 3}" for number in range(labels)]
     parents = [label.split(".")[0] for label in ids]
@@ -318,10 +322,10 @@ def _build(spec: DecoderSpec, seed: int = 0, labels: int = LABELS, *, relevance:
 
 def _relevance(labels: int) -> csr_array:
     """Relevance [L, V] in (0, 1] of as many words for each label, other ones for each."""
-    columns = (np.arange(labels)[:, None] * 11 + np.arange(RELEVANT) * 3) % WORDS
+    columns = (np.arange(labels)[:, None] * 11 + np.arange(RELEVANT) * 3) % TABLE_WORDS
     values = 1 - np.random.default_rng(6).random(columns.size, dtype=np.float32)
     rows = np.arange(0, columns.size + 1, RELEVANT)
-    return csr_array((values, np.sort(columns).ravel(), rows), shape=(labels, WORDS))
+    return csr_array((values, np.sort(columns).ravel(), rows), shape=(labels, TABLE_WORDS))
 
 
 def _sample(lengths: Sequence[int]) -> Reading:
@@ -329,5 +333,5 @@ def _sample(lengths: Sequence[int]) -> Reading:
     draw = torch.Generator().manual_seed(5)
     mask = torch.arange(max(lengths))[None, :] < torch.tensor(lengths)[:, None]
     hidden = torch.randn(len(lengths), max(lengths), HIDDEN, generator=draw)
-    words = torch.randint(-1, WORDS, mask.shape, generator=draw).masked_fill(~mask, -1)
+    words = torch.randint(-1, TABLE_WORDS, mask.shape, generator=draw).masked_fill(~mask, -1)
     return Reading.of(hidden * mask[..., None], mask, words)

@@ -17,7 +17,7 @@ from plant_cli.api import Hierarchy, Metric, MetricInput, MetricSpec, MetricValu
 from plant_cli.evaluation.counters import ScoreTable
 from plant_cli.testing.checklist import check, default_options
 
-DOCUMENTS, LABELS, UNSEEN, TOP = 12, 27, 3, 20  # N, L, U, K
+METRIC_DOCUMENTS, METRIC_LABELS, UNSEEN, TOP = 12, 27, 3, 20  # N, L, U, K
 
 
 @check(MetricSpec)
@@ -62,7 +62,7 @@ def labels_outside_gold_are_never_right(spec: MetricSpec) -> None:
 def order_of_documents_does_not_matter(spec: MetricSpec) -> None:
     """Documents may come in any order; values per document follow them."""
     data = _sample(0)
-    order = np.random.default_rng(3).permutation(DOCUMENTS)
+    order = np.random.default_rng(3).permutation(METRIC_DOCUMENTS)
     for value, mixed in zip(_compute(spec, data), _compute(spec, _take(data, order)), strict=True):
         assert abs(_value(value) - _value(mixed)) < 1e-12, f"{value.name} depends on the order of documents"
         if not (isinstance(value, MetricValue) and isinstance(mixed, MetricValue)):
@@ -75,8 +75,8 @@ def order_of_documents_does_not_matter(spec: MetricSpec) -> None:
 def weights_stand_for_repeated_documents(spec: MetricSpec) -> None:
     """Weights give what the metric gives on documents repeated as often: the bootstrap relies on it."""
     data = _sample(0)
-    times = np.random.default_rng(4).integers(0, 4, DOCUMENTS)
-    repeated = _by_name(spec, _take(data, np.repeat(np.arange(DOCUMENTS), times)))
+    times = np.random.default_rng(4).integers(0, 4, METRIC_DOCUMENTS)
+    repeated = _by_name(spec, _take(data, np.repeat(np.arange(METRIC_DOCUMENTS), times)))
     for value in _compute(spec, data):
         weighted = _weigh(value, times.astype(np.float64))
         assert abs(weighted - repeated[value.name]) < 1e-9, f"{value.name}: {weighted} by weights, {repeated[value.name]} by repetition"
@@ -87,14 +87,18 @@ def one_value_per_document(spec: MetricSpec) -> None:
     """Contributions have a row for each document, and so have values per document."""
     for value in _compute(spec, _sample(0)):
         if not isinstance(value, MetricValue):
-            assert value.documents == DOCUMENTS, f"{value.name} counts {value.documents} documents"
+            assert value.documents == METRIC_DOCUMENTS, f"{value.name} counts {value.documents} documents"
             continue
-        assert value.contributions.shape[0] == DOCUMENTS, f"{value.name} has contributions of {value.contributions.shape[0]} documents"
-        assert value.per_document is None or value.per_document.shape == (DOCUMENTS,), f"{value.name} per document has another length"
+        assert value.contributions.shape[0] == METRIC_DOCUMENTS, (
+            f"{value.name} has contributions of {value.contributions.shape[0]} documents"
+        )
+        assert value.per_document is None or value.per_document.shape == (METRIC_DOCUMENTS,), (
+            f"{value.name} per document has another length"
+        )
 
 
 def _sample(seed: int) -> MetricInput:
-    data = _ranked(np.random.default_rng(seed).random((DOCUMENTS, LABELS + UNSEEN)))
+    data = _ranked(np.random.default_rng(seed).random((METRIC_DOCUMENTS, METRIC_LABELS + UNSEEN)))
     top, scores = data.top.copy(), data.scores.copy()
     top[1, TOP // 2 :], scores[1, TOP // 2 :] = -1, -np.inf  # fewer were predicted
     top[2, 1] = -1  # no column of gold
@@ -103,22 +107,22 @@ def _sample(seed: int) -> MetricInput:
 
 def _ranked(scores: npt.NDArray[np.float64]) -> MetricInput:
     generator = np.random.default_rng(9)
-    gold = generator.random((DOCUMENTS, LABELS + UNSEEN)) < 0.15
-    gold[np.arange(DOCUMENTS), np.arange(DOCUMENTS) % LABELS] = True  # no document without labels of train
+    gold = generator.random((METRIC_DOCUMENTS, METRIC_LABELS + UNSEEN)) < 0.15
+    gold[np.arange(METRIC_DOCUMENTS), np.arange(METRIC_DOCUMENTS) % METRIC_LABELS] = True  # no document without labels of train
     gold[:2, -1] = True
     top = np.argsort(-scores, axis=1, kind="stable")[:, :TOP]
     return MetricInput(
         top=top.astype(np.int64),
         scores=np.take_along_axis(scores, top, axis=1),
         gold=csr_array(gold.astype(np.int64)),
-        train_counts=np.pad(generator.integers(1, 50, LABELS), (0, UNSEEN)),
+        train_counts=np.pad(generator.integers(1, 50, METRIC_LABELS), (0, UNSEEN)),
         train_documents=200,
         threshold=0.5,
-        all_scores=ScoreTable(values=scores[:, :LABELS].astype(np.float32), rows=np.arange(DOCUMENTS), memory=2**20),
+        all_scores=ScoreTable(values=scores[:, :METRIC_LABELS].astype(np.float32), rows=np.arange(METRIC_DOCUMENTS), memory=2**20),
         hierarchy=Hierarchy(  # flat: nothing that is wrong shares anything with what is right
-            nodes=[str(label) for label in range(LABELS + UNSEEN)],
-            above=csr_array(np.eye(LABELS + UNSEEN, dtype=np.int64)),
-            depths=np.ones(LABELS + UNSEEN, dtype=np.int64),
+            nodes=[str(label) for label in range(METRIC_LABELS + UNSEEN)],
+            above=csr_array(np.eye(METRIC_LABELS + UNSEEN, dtype=np.int64)),
+            depths=np.ones(METRIC_LABELS + UNSEEN, dtype=np.int64),
         ),
     )
 

@@ -15,8 +15,8 @@ from plant_cli.testing.checklist import check, default_options
 SYMPTOMS = ("fever cough", "fracture arm", "pain leg", "headache nausea")
 TITLES = ("fever", "broken arm", "", "nausea", "fever")  # one label without a title, two with the same
 TRAIN = tuple(f"patient with {SYMPTOMS[i % 4]} and {SYMPTOMS[(i + i // 4) % 4]}" for i in range(12))
-TEXTS = ("fever of the patient", "arm arm leg", "", "words that nobody knows", "nausea with fever and cough and fracture")
-KEPT = 200
+SCORER_TEXTS = ("fever of the patient", "arm arm leg", "", "words that nobody knows", "nausea with fever and cough and fracture")
+LABELS_LISTED = 200
 
 
 def sample_input(copies: int = 1) -> ScorerInput:
@@ -49,8 +49,8 @@ def read_sample(texts: Sequence[str]) -> Documents:
 @check(ScorerSpec)
 def scores_are_top_lists(spec: ScorerSpec) -> None:
     """Each view is csr [B, L] of finite float32 with rising columns; also for an empty text."""
-    for view in _score(spec, read_sample(TEXTS)):
-        assert view.shape == (len(TEXTS), len(TITLES)), f"scores are {view.shape}, not documents x labels"
+    for view in _score(spec, read_sample(SCORER_TEXTS)):
+        assert view.shape == (len(SCORER_TEXTS), len(TITLES)), f"scores are {view.shape}, not documents x labels"
         assert view.data.dtype == np.float32, f"scores are {view.data.dtype}"
         assert bool(np.isfinite(view.data).all()), "a score is not finite"
         for first, last in zip(view.indptr[:-1], view.indptr[1:], strict=True):
@@ -60,16 +60,16 @@ def scores_are_top_lists(spec: ScorerSpec) -> None:
 @check(ScorerSpec)
 def lists_stay_short(spec: ScorerSpec) -> None:
     """At most 200 labels of a document are listed where there are more."""
-    for view in spec.fit(default_options(spec), sample_input(copies=60)).scorer.score(read_sample(TEXTS)):
+    for view in spec.fit(default_options(spec), sample_input(copies=60)).scorer.score(read_sample(SCORER_TEXTS)):
         longest = int((view.indptr[1:] - view.indptr[:-1]).max())
-        assert longest <= KEPT, f"{longest} labels are listed for a document"
+        assert longest <= LABELS_LISTED, f"{longest} labels are listed for a document"
 
 
 @check(ScorerSpec)
 def documents_stand_alone(spec: ScorerSpec) -> None:
     """What is said of a document does not depend on its neighbours, nor on words that only they have."""
-    together = _score(spec, read_sample(TEXTS))
-    for row, text in enumerate(TEXTS):
+    together = _score(spec, read_sample(SCORER_TEXTS))
+    for row, text in enumerate(SCORER_TEXTS):
         for alone, view in zip(_score(spec, read_sample([text])), together, strict=True):
             equal = np.allclose(alone.toarray()[0], view[[row]].toarray()[0], atol=1e-6)
             assert equal, f"other scores for {text!r} alone than beside others"
@@ -84,7 +84,7 @@ def what_was_learned_is_arrays(spec: ScorerSpec) -> None:
         assert isinstance(tensor, np.ndarray), f"{name} is no array"
         assert tensor.dtype.kind in "biuf", f"{name} holds {tensor.dtype}, not numbers"
     again = spec.load(options, load(save({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()})))
-    documents = read_sample(TEXTS)
+    documents = read_sample(SCORER_TEXTS)
     for one, other in zip(scorer.score(documents), again.score(documents), strict=True):
         assert np.allclose(one.toarray(), other.toarray(), atol=1e-6), "other scores after loading"
 
@@ -103,7 +103,7 @@ def left_out_scores_have_the_same_form(spec: ScorerSpec) -> None:
 @check(ScorerSpec)
 def reasons_are_one_for_each_label(spec: ScorerSpec) -> None:
     """`explain` gives one reason for each label, without text where it has none, and names words of the document only."""
-    for text in TEXTS:
+    for text in SCORER_TEXTS:
         reasons = list(_fit(spec).scorer.explain(read_sample([text]), [2, 0]))
         assert len(reasons) == 2, f"{len(reasons)} reasons for 2 labels"
         assert all(isinstance(reason, Reason) for reason in reasons), "a reason is no Reason"
@@ -113,8 +113,8 @@ def reasons_are_one_for_each_label(spec: ScorerSpec) -> None:
 @check(ScorerSpec)
 def reasons_stand_alone(spec: ScorerSpec) -> None:
     """`explain` says the same of a document, whatever others it was read with."""
-    scorer, together, labels = _fit(spec).scorer, read_sample(TEXTS), range(len(TITLES))
-    for row, text in enumerate(TEXTS):
+    scorer, together, labels = _fit(spec).scorer, read_sample(SCORER_TEXTS), range(len(TITLES))
+    for row, text in enumerate(SCORER_TEXTS):
         alone = list(scorer.explain(read_sample([text]), labels))
         among_others = list(scorer.explain(together.take(np.array([row])), labels))
         assert alone == among_others, f"other reasons for {text!r} alone than beside others"

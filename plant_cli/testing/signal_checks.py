@@ -11,25 +11,25 @@ import numpy.typing as npt
 from plant_cli.api import Counts, SignalSpec
 from plant_cli.testing.checklist import check, default_options
 
-LABELS, WORDS, DOCUMENTS = 4, 6, 40
-TOLERANCE = 1e-12  # what rounding leaves where values are level
+SIGNAL_LABELS, SIGNAL_WORDS, SIGNAL_DOCUMENTS = 4, 6, 40
+ROUNDING = 1e-12  # what rounding leaves where values are level
 
 
 def sample_counts() -> Counts:
     """A count table [labels, words] of an invented corpus; some pairs never co-occur, some always do."""
     generator = np.random.default_rng(0)
-    with_label = (generator.random((DOCUMENTS, LABELS)) < (0.1, 0.3, 0.5, 0.9)).astype(np.int64)
-    occurrences = generator.poisson((0.05, 0.2, 0.5, 1.0, 2.0, 0.3), (DOCUMENTS, WORDS))
+    with_label = (generator.random((SIGNAL_DOCUMENTS, SIGNAL_LABELS)) < (0.1, 0.3, 0.5, 0.9)).astype(np.int64)
+    occurrences = generator.poisson((0.05, 0.2, 0.5, 1.0, 2.0, 0.3), (SIGNAL_DOCUMENTS, SIGNAL_WORDS))
     occurrences[:, 5] = 2 * with_label[:, 1]  # a word that tells all of one label
     with_word = (occurrences > 0).astype(np.int64)
     return Counts(
-        n_docs=DOCUMENTS,
+        n_docs=SIGNAL_DOCUMENTS,
         docs_with_word=with_word.sum(0)[None, :],
         docs_with_label=with_label.sum(0)[:, None],
         docs_with_both=with_label.T @ with_word,
         occurrences=with_label.T @ occurrences,
         words_with_label=(with_label.T @ occurrences).sum(1, keepdims=True),
-        pairs=np.arange(LABELS * WORDS).reshape(LABELS, WORDS),
+        pairs=np.arange(SIGNAL_LABELS * SIGNAL_WORDS).reshape(SIGNAL_LABELS, SIGNAL_WORDS),
     )
 
 
@@ -38,7 +38,7 @@ def values_are_float64_numbers(spec: SignalSpec) -> None:
     """One float64 for each pair; finite, or −inf where label and word never co-occur."""
     counts = sample_counts()
     values = _score(spec, counts)
-    assert values.shape == (LABELS, WORDS), f"shape {values.shape} for counts of shape {(LABELS, WORDS)}"
+    assert values.shape == (SIGNAL_LABELS, SIGNAL_WORDS), f"shape {values.shape} for counts of shape {(SIGNAL_LABELS, SIGNAL_WORDS)}"
     assert values.dtype == np.float64, f"values are {values.dtype}"
     assert not np.isnan(values).any(), "some values are NaN"
     assert not np.isposinf(values).any(), "some values are infinite"
@@ -58,12 +58,12 @@ def same_counts_give_same_values(spec: SignalSpec) -> None:
 def pairs_stand_alone(spec: SignalSpec) -> None:
     """A pair's value does not depend on which other pairs are asked for: blocks and flat lists of pairs give the same."""
     counts = sample_counts()
-    rows, columns = (index.ravel() for index in np.indices((LABELS, WORDS)))
+    rows, columns = (index.ravel() for index in np.indices((SIGNAL_LABELS, SIGNAL_WORDS)))
     order = np.random.default_rng(1).permutation(rows.size)
     rows, columns = rows[order], columns[order]
 
     def pick(values: Any) -> Any:
-        return np.broadcast_to(values, (LABELS, WORDS))[rows, columns]
+        return np.broadcast_to(values, (SIGNAL_LABELS, SIGNAL_WORDS))[rows, columns]
 
     flat = Counts(n_docs=counts.n_docs, **{f.name: pick(getattr(counts, f.name)) for f in fields(Counts) if f.name != "n_docs"})
     assert np.allclose(_score(spec, flat), _score(spec, counts)[rows, columns], rtol=1e-12), "a block and a list of pairs differ"
@@ -74,14 +74,14 @@ def values_fall_then_rise_where_declared(spec: SignalSpec) -> None:
     """With `quasi_convex`, the values of one label and one number of documents with both have no peak along the documents of the word."""
     if not spec.quasi_convex:
         return
-    for label in range(1, DOCUMENTS):
+    for label in range(1, SIGNAL_DOCUMENTS):
         for both in range(1 if spec.signed else 0, label + 1):  # of a signed signal only words that meet the label are scored
-            word = np.arange(max(both, 1), DOCUMENTS - (label - both) + 1)
+            word = np.arange(max(both, 1), SIGNAL_DOCUMENTS - (label - both) + 1)
             of_label, of_both = np.full_like(word, label), np.full_like(word, both)
-            counts = Counts(n_docs=DOCUMENTS, docs_with_word=word, docs_with_label=of_label, docs_with_both=of_both)
+            counts = Counts(n_docs=SIGNAL_DOCUMENTS, docs_with_word=word, docs_with_label=of_label, docs_with_both=of_both)
             steps = np.diff(_score(spec, counts))
-            after_a_rise = steps[int(np.argmax(steps > TOLERANCE)) :] if (steps > TOLERANCE).any() else steps[:0]
-            assert (after_a_rise >= -TOLERANCE).all(), f"values have a peak where {both} of the label's {label} documents hold the word"
+            after_a_rise = steps[int(np.argmax(steps > ROUNDING)) :] if (steps > ROUNDING).any() else steps[:0]
+            assert (after_a_rise >= -ROUNDING).all(), f"values have a peak where {both} of the label's {label} documents hold the word"
 
 
 def _score(spec: SignalSpec, counts: Counts) -> npt.NDArray[np.float64]:

@@ -15,7 +15,7 @@ from plant_cli.evaluation.counters import compute_value
 from plant_cli.evaluation.gold import join_gold, pad_counts
 from plant_cli.evaluation.threshold_tuning import Objective, tune_per_label, tune_threshold
 from plant_cli.network.design import ComponentLookup
-from plant_cli.runs.folder import VALIDATION
+from plant_cli.runs.folder import VALIDATION_FILE
 from plant_cli.runs.session import Session
 from plant_cli.scoring.decisions import write_thresholds
 from plant_cli.scoring.predictions import write_predictions
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from plant_cli.api import Metric, MetricValue
 
 
-FAMILIES = ("map", "precision", "f1")
-FIGURES = ("MAP", "P@5", "micro-F1", "macro-F1")
-KEPT = 100  # labels of each document that are judged, and among which thresholds are looked for
+JUDGING_METRICS = ("map", "precision", "f1")
+VALIDATION_METRICS = ("MAP", "P@5", "micro-F1", "macro-F1")
+LABELS_JUDGED = 100  # labels of each document that are judged, and among which thresholds are looked for
 OBJECTIVES: tuple[Objective, ...] = ("micro-F1", "macro-F1")
-FIGURE, RESAMPLES, LEVEL = "MAP", 1000, 0.95
+TESTED_METRIC, RESAMPLES, LEVEL = "MAP", 1000, 0.95
 Family = tuple[MetricSpec, Options]
 
 
@@ -44,13 +44,13 @@ class Gain:
 
 def find_families(component: ComponentLookup) -> list[Family]:
     """The families of metrics that validation needs."""
-    return [component(MetricSpec, Choice(name=name)) for name in FAMILIES]
+    return [component(MetricSpec, Choice(name=name)) for name in JUDGING_METRICS]
 
 
 class Judge:
     """Measures best labels on a split; macro-F1 and micro-F1 each at the threshold that is best for it there.
 
-    `documents` are those of train; `families` of metrics together give `FIGURES`; the threshold maximises the `objective`.
+    `documents` are those of train; `families` of metrics together give `VALIDATION_METRICS`; the threshold maximises the `objective`.
     """
 
     def __init__(self, split: Split, labels: LabelIndex, documents: int, families: Sequence[Family], objective: Objective) -> None:
@@ -71,11 +71,11 @@ class Judge:
     def figures(self, top: TopLabels) -> dict[str, float]:
         """MAP, P@5, micro-F1 and macro-F1, as fractions."""
         found = {objective: self._measure(top, objective) for objective in OBJECTIVES}
-        return {name: compute_value(found[name if name in found else self.objective][name]) for name in FIGURES}
+        return {name: compute_value(found[name if name in found else self.objective][name]) for name in VALIDATION_METRICS}
 
     def gain(self, top: TopLabels, other: TopLabels) -> Gain:
         """What some scores gain on others in MAP."""
-        mine, others = (cast("MetricValue", self._measure(scores, self.objective)[FIGURE]) for scores in (top, other))
+        mine, others = (cast("MetricValue", self._measure(scores, self.objective)[TESTED_METRIC]) for scores in (top, other))
         difference = compute_value(mine) - compute_value(others)
         drawn = resample([mine, others], RESAMPLES, np.random.default_rng(0))
         low, high = interval(difference, drawn[0] - drawn[1], LEVEL, within=(-1.0, 1.0))
@@ -105,5 +105,5 @@ class Judge:
             value = tune_per_label(top.labels, top.scores, self.gold, self.labels, threshold).tolist()
         write_thresholds(session.folder, value, tune, label_hash, split=self.split.name)
         if self.split.name == "validation":
-            write_predictions(session.folder / VALIDATION, top.labels, top.scores, self.split, self.index)
+            write_predictions(session.folder / VALIDATION_FILE, top.labels, top.scores, self.split, self.index)
         return threshold

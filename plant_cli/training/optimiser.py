@@ -15,7 +15,7 @@ from plant_cli.network.assembly import Network
 from plant_cli.runs.processes import sharing_mode
 from plant_cli.training.training_options import LayerRates, Schedule, layer_share
 
-BLOCK = 1 << 21
+NUMBERS_PER_BLOCK = 1 << 21
 """Numbers of a table that are updated at a time: what an update needs beside the table stays in cache."""
 SPARSE_FROM = 30_000
 """Labels from which updates are sparse unless the user says otherwise: below, one dense pass is faster and memory is no matter."""
@@ -111,7 +111,7 @@ class RowAdamW(torch.optim.AdamW):
         if not state:
             state["step"] = torch.zeros(len(table), dtype=torch.float32, device=table.device)
             state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(table), torch.zeros_like(table)
-        step = max(1, BLOCK // max(1, table[0].numel()))
+        step = max(1, NUMBERS_PER_BLOCK // max(1, table[0].numel()))
         for start in range(0, len(rows), step):
             block = slice(start, start + step)
             _update_rows(table, rows[block], gradient[block], state, group)

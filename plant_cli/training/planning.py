@@ -46,7 +46,7 @@ from plant_cli.network.quantization import short_parameters
 from plant_cli.network.reading import lengths, pad_to_multiple
 from plant_cli.relevance.cooccurrence import MemoryCounts, count_terms
 from plant_cli.relevance.engine import Selection, Signal, keep_words
-from plant_cli.relevance.relevance_table import MIG, write_relevance
+from plant_cli.relevance.relevance_table import RELEVANCE_FILE, write_relevance
 from plant_cli.runs.machine import available_memory, peak_memory_gb, resident_memory
 from plant_cli.scoring.scorer_fitting import fit_scorers
 from plant_cli.training.materials import make_steps, micro_sizes, padding_share
@@ -54,10 +54,10 @@ from plant_cli.training.optimiser import Rates, factors, make_groups, unfreeze
 from plant_cli.training.throughput import count_operations, peak_allocated, time_fastest
 from plant_cli.training.training_options import EVERYTHING, Schedule
 
-SAMPLED = 1000  # documents that are tokenised, counted, or that scorers are fitted on
+DOCUMENTS_SAMPLED = 1000  # documents that are tokenised, counted, or that scorers are fitted on
 TRIED_ON_PROCESSORS = 1_000_000_000  # parameters of the largest network whose step is measured on a processor
-MOMENTS = 2  # numbers that AdamW keeps for each that is trained
-CHECKPOINTS = 2  # that are kept
+MOMENTS_PER_NUMBER = 2  # numbers that AdamW keeps for each that is trained
+CHECKPOINTS_KEPT = 2  # that are kept
 EQUAL = Rates(head=1.0, boost=1.0, attention=1.0, backbone=1.0)
 GB = 1e9
 MEASURE = "train it for one epoch and see `peak_memory_gb` in stage.json"
@@ -277,7 +277,7 @@ class Planner:
         self._find, self._corpus, self._hardware, self.free = find, corpus, hardware, free
         self._train = corpus.split("train")
         self._process = resident_memory()
-        self._rows = np.sort(np.random.default_rng(0).permutation(len(self._train))[:SAMPLED])
+        self._rows = np.sort(np.random.default_rng(0).permutation(len(self._train))[:DOCUMENTS_SAMPLED])
         self._filled: set[tuple[str, int, str]] = set()
         self._scale = len(self._train) / max(1, len(self._rows))  # how many times as many documents train has as the sample
         self.notes: dict[str, None] = {}
@@ -303,7 +303,7 @@ class Planner:
             "process and texts": self._process if device.type == "cpu" else 0,
             "weights": sum(part.size for part in parts),
             "gradients": size_of(last),
-            "optimiser": MOMENTS * size_of(last),
+            "optimiser": MOMENTS_PER_NUMBER * size_of(last),
             "best": size_of(ever),
         }
         padding = padding_share(lengths(tokens), make_steps(lengths(tokens), job.batch, job.micro_batch, seed=0, epoch=0))
@@ -311,7 +311,7 @@ class Planner:
             memory=memory,
             disk={
                 "cache": int(job.read * state) if cached else 0,
-                "checkpoints": CHECKPOINTS * (2 * size_of(ever) + MOMENTS * size_of(last)) if job.roles else 0,
+                "checkpoints": CHECKPOINTS_KEPT * (2 * size_of(ever) + MOMENTS_PER_NUMBER * size_of(last)) if job.roles else 0,
                 "result": size_of(ever) if job.roles else job.documents * labels * torch.float32.itemsize * job.every_score,
             },
             work={"epochs": job.epochs, "tokens": job.documents * job.epochs * mean, "padding": padding},
@@ -382,7 +382,7 @@ class Planner:
 
         with TemporaryDirectory() as folder:
             kept, peak, seconds = _measure(partial(count, folder))
-            size = (Path(folder) / MIG).stat().st_size
+            size = (Path(folder) / RELEVANCE_FILE).stat().st_size
         rows = min(kept * scale, selection.k * len(labels))
         return Estimate(
             memory={

@@ -26,7 +26,7 @@ from plant_cli.training.materials import Material
 
 Rows = npt.NDArray[np.int64]
 SMALLEST_MASS = 1e-12
-ELEMENTS = 1 << 24
+PLANTING_NUMBERS = 1 << 24
 """Attention (documents x labels x positions) that is kept for the backward pass, 64 MB; of more, blocks are computed again."""
 
 
@@ -167,7 +167,7 @@ def rank_words(
     used = np.unique(np.concatenate([items.labels for items in found]))
     if not len(used):
         return None
-    step = max(1, ELEMENTS // (reading.mask.numel() * LABEL_MULTIPLE)) * LABEL_MULTIPLE
+    step = max(1, PLANTING_NUMBERS // (reading.mask.numel() * LABEL_MULTIPLE)) * LABEL_MULTIPLE
     blocks = [used[start : start + step] for start in range(0, len(used), step)]
     parts = [[items.of(block) for items in found] for block in blocks]
     given = [(decoder, planter, reading, rows, block, part) for block, part in zip(blocks, parts, strict=True)]

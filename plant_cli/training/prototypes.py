@@ -21,9 +21,9 @@ SCALE = 16.0
 """Logits from background to prototype: the label's average document starts at a probability of 1 − 3e-4, any other at 3e-4."""
 BACKGROUND = 128
 """Training documents, drawn at random, over which the background of every label is averaged."""
-NUMBERS = 1 << 26
+NUMBERS_ADDED = 1 << 26
 """Numbers gathered at a time."""
-TABLES = 1 << 29
+TABLE_BYTES = 1 << 29
 """Numbers of prototypes and backgrounds held at a time: fewer sharpnesses in one pass where labels are very many."""
 Tables = tuple[Tensor, Tensor]
 SHARPNESSES = (1.0, 0.5, 0.25, 0.125)
@@ -83,7 +83,7 @@ class Prototypes:
         """Prototypes and background under each sharpness: as many in one pass over train as the decoder can gather and memory holds."""
         together = 1
         if isinstance(self.decoder, GradedDecoder):
-            together = max(1, TABLES // (2 * self.network.labels * self.decoder.gathered_size))
+            together = max(1, TABLE_BYTES // (2 * self.network.labels * self.decoder.gathered_size))
         for first in range(0, len(factors), together):
             group = factors[first : first + together]
             load_state(self.network, start)
@@ -121,7 +121,7 @@ class Prototypes:
 
     def _add(self, alone: Reading, labels: Tensor, factors: Sequence[float], total: Tensor) -> None:
         """Add what distinct labels [l], perhaps none, gather from one document to the totals [F, L, V]."""
-        step = max(1, NUMBERS // (total.shape[0] * total.shape[2] + alone.mask.shape[1]))
+        step = max(1, NUMBERS_ADDED // (total.shape[0] * total.shape[2] + alone.mask.shape[1]))
         for some in torch.split(labels, step) if len(labels) else ():
             with self.hardware.autocast():
                 if isinstance(self.decoder, GradedDecoder):

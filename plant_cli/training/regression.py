@@ -21,7 +21,7 @@ from plant_cli.relevance.relevance_table import RelevanceTable
 from plant_cli.runs.session import Session
 from plant_cli.training.materials import Material
 
-STRENGTH = 0.03
+REGRESSION_STRENGTH = 0.03
 """Ridge on the covariance of keys, as a share of its mean eigenvalue."""
 SMALLEST_GAP = 0.05
 """A label whose relevant tokens hardly differ from others gets no endless query: their distance counts as this share of the median."""
@@ -73,7 +73,7 @@ def regress_queries(sums: KeySums, table: RelevanceTable) -> Tensor:
     mean = sums.total / tokens
     by_head = mean.view(heads, size, 1)
     covariance = sums.products / tokens - by_head @ by_head.mT
-    ridge = STRENGTH * covariance.diagonal(dim1=1, dim2=2).sum() / (heads * size)
+    ridge = REGRESSION_STRENGTH * covariance.diagonal(dim1=1, dim2=2).sum() / (heads * size)
     covariance.diagonal(dim1=1, dim2=2).add_(ridge.clamp_min(torch.finfo(torch.float32).tiny))
     inverse = torch.linalg.inv(covariance)
     centred = sums.words - sums.counts.unsqueeze(1) * mean.float()

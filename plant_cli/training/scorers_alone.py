@@ -18,7 +18,7 @@ from plant_cli.scoring.fused_scorers import Combination, FusedScorers, ScoredDoc
 from plant_cli.scoring.scorer_files import write_scorers
 from plant_cli.scoring.scorer_fitting import FusionFit, fit_scorers
 from plant_cli.scoring.top_labels import TopLabels
-from plant_cli.training.judging import KEPT, Judge, find_families
+from plant_cli.training.judging import LABELS_JUDGED, Judge, find_families
 from plant_cli.training.training_options import FinetuneOptions
 
 ALONE = (1.0,)  # weight of the scorers where validation says nothing
@@ -105,9 +105,9 @@ def rank_scored(judge: Judge, scored: ScoredDocuments, *, left_out: bool = False
     pairs = scored.as_source()
     counts = judge.train_counts[: judge.labels]
     calibrated = calibrate(pairs, judge.sorted_gold, counts, prior=ALONE, by_frequency=True, left_out=left_out)
-    every = TopLabels.of(combine(judge, calibrated, scored.scorers).calibrate(scored), KEPT)
-    best = pairs.top(calibrated.logits, KEPT)
-    listed = np.bincount(pairs.rows, minlength=pairs.shape[0]) >= min(KEPT, pairs.shape[1])
+    every = TopLabels.of(combine(judge, calibrated, scored.scorers).calibrate(scored), LABELS_JUDGED)
+    best = pairs.top(calibrated.logits, LABELS_JUDGED)
+    listed = np.bincount(pairs.rows, minlength=pairs.shape[0]) >= min(LABELS_JUDGED, pairs.shape[1])
     labels, scores = (np.where(listed[:, None], one, other) for one, other in ((best.labels, every.labels), (best.scores, every.scores)))
     return calibrated, TopLabels(labels=labels, scores=scores, assigned_share=every.assigned_share)
 
@@ -125,7 +125,7 @@ def make_judge(given: StageInputs, options: FinetuneOptions, split: Split) -> Ju
 
 def judge_parts(judge: Judge, scored: ScoredDocuments) -> dict[str, dict[str, float]]:
     """Figures of each scorer alone."""
-    return {name: judge.figures(top) for name, top in score_parts(scored, KEPT).items()}
+    return {name: judge.figures(top) for name, top in score_parts(scored, LABELS_JUDGED).items()}
 
 
 def save_combination(

@@ -30,7 +30,7 @@ from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import HiddenReader
 from plant_cli.scoring.calibration import Calibrated
 from plant_cli.scoring.fused_scorers import ScoredDocuments
-from plant_cli.scoring.predictions import NETWORK, SCORERS
+from plant_cli.scoring.predictions import ALL_SCORERS, NETWORK
 from plant_cli.scoring.scorer_fitting import FusionFit
 from plant_cli.training.judging import Gain
 from plant_cli.training.loop import Plan, TrainingLoop, TrainingResult
@@ -149,7 +149,7 @@ def group_loss(groups: Tensor, loss: LabelLoss, logits: Tensor, targets: Tensor,
 
 SHORTLIST_FROM = 2000
 """Labels from which a shortlist is used unless the user says otherwise: below, scoring all of them costs little."""
-DEFAULT, NONE = "words", "none"
+DEFAULT_SHORTLIST, NO_SHORTLIST = "words", "none"
 MEASURED = 100
 """The recall of a shortlist is measured on so many of the labels that the network scores highest, at most."""
 
@@ -172,8 +172,8 @@ def choose_shortlist(options: FinetuneOptions, hard_negatives: int, labels: int,
     """
     if options.shortlist is None:
         useful = hard_negatives and options.chosen_scorers and labels >= SHORTLIST_FROM
-        return Choice(name=DEFAULT) if useful and relevance else None
-    if options.shortlist.name == NONE:
+        return Choice(name=DEFAULT_SHORTLIST) if useful and relevance else None
+    if options.shortlist.name == NO_SHORTLIST:
         return None
     if not hard_negatives:
         raise UsageError(
@@ -210,7 +210,7 @@ def shortlist_labels(
 
 ATTENTION_K = 1000
 """Cut k of the nDCG@k that shows what stage 2 keeps of the planted attention."""
-SAMPLE = 16
+STAGE2_SAMPLE = 16
 """Validation documents of which every label is scored after each epoch, to see what a shortlist misses."""
 
 
@@ -255,11 +255,11 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     gain, left_out = None, False
     if scored is not None:
         without, scorers_alone = rank_scored(judge, scored)
-        parts = {NETWORK: judge.figures(judged.alone), **judge_parts(judge, scored), SCORERS: judge.figures(scorers_alone)}
+        parts = {NETWORK: judge.figures(judged.alone), **judge_parts(judge, scored), ALL_SCORERS: judge.figures(scorers_alone)}
         gain = judge.gain(judged.whole, scorers_alone)
         left_out = options.only_if_better and gain.low <= 0
         if left_out:
-            calibrated, whole, figures = without, scorers_alone, {**figures, **parts[SCORERS]}
+            calibrated, whole, figures = without, scorers_alone, {**figures, **parts[ALL_SCORERS]}
     if not left_out:
         save_network(setup.network, given.session.folder)
     save_combination(given, combine(judge, calibrated, None if fit is None else fit.scorers), calibrated, parts, fit)
@@ -295,7 +295,7 @@ class Monitor:
         if self.shortlisted is not None:
             at, m = self.validation, self.shortlisted.recall_at
             proposed = self.shortlisted.validation
-            recall = measure_recall(at.network, at.material.reader, at.hardware, proposed, m, batch=at.batch, sample=SAMPLE)
+            recall = measure_recall(at.network, at.material.reader, at.hardware, proposed, m, batch=at.batch, sample=STAGE2_SAMPLE)
             found[f"shortlist recall@{m}"] = recall
         return found
 

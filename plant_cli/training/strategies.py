@@ -241,8 +241,8 @@ def _move_state(optimizer: torch.optim.Optimizer, spread: dict[int, nn.Parameter
         }
 
 
-MOMENTS = ("exp_avg", "exp_avg_sq")
-OURS = ("optimizer", "scheduler")
+MOMENT_NAMES = ("exp_avg", "exp_avg_sq")
+OUR_STATES = ("optimizer", "scheduler")
 """Sections of DeepSpeed's configuration that say what options of the stage say."""
 
 
@@ -279,11 +279,11 @@ class DeepSpeedZero(DataParallel):
             steps = max((float(learned[p]["step"]) for p in members if p in learned), default=0.0)
             self.optimizer.state[share] = {
                 "step": torch.tensor(steps, dtype=torch.float32, device=share.device),
-                **{key: torch.zeros_like(share) for key in MOMENTS},
+                **{key: torch.zeros_like(share) for key in MOMENT_NAMES},
             }
             lazy_init_hp_params_optimizer_state(members, share, self.optimizer.state)
             for parameter in members:
-                for key in MOMENTS if parameter in learned else ():
+                for key in MOMENT_NAMES if parameter in learned else ():
                     safe_set_full_optimizer_state(parameter, learned[parameter][key], key)
 
     def backward(self, loss: Tensor, *, last: bool) -> None:
@@ -308,7 +308,7 @@ class DeepSpeedZero(DataParallel):
         for entry, layout, members in zip(self.optimizer.param_groups, self._layout, self._members, strict=True):
             steps = self.optimizer.state[entry["params"][0]]["step"].cpu()
             for number, parameter in zip(layout["params"], members, strict=True) if steps else ():
-                moments = {key: safe_get_full_optimizer_state(parameter, key) for key in MOMENTS}
+                moments = {key: safe_get_full_optimizer_state(parameter, key) for key in MOMENT_NAMES}
                 found[number] = {"step": steps.clone(), **{key: value.cpu() for key, value in moments.items()}} if keep else {}
         return {"state": found, "param_groups": self._layout} if keep else {}
 
@@ -343,7 +343,7 @@ def refuse_configuration(config: dict[str, Any]) -> None:
             expected="1 (the optimiser's state is shared) or 2 (gradients, too)",
             todo="zero_stage: 2; to share the parameters themselves, distributed_type: FSDP",
         )
-    doubled = [name for name in OURS if name in config]
+    doubled = [name for name in OUR_STATES if name in config]
     if doubled:
         raise UsageError(
             f"DeepSpeed's configuration names its own {' and '.join(doubled)}",

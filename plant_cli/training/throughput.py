@@ -92,13 +92,13 @@ def peak_allocated(run: Callable[[], object], device: torch.device) -> int:
     return peak
 
 
-SIDE = {"cpu": 1024, "cuda": 8192}
+MATRIX_SIDE = {"cpu": 1024, "cuda": 8192}
 """Rows and columns of the matrices by type of device: a product takes under a tenth of a second."""
 
 
 def matrix_rate(device: torch.device, dtype: torch.dtype, repeats: int = 3) -> float:
     """Floating-point operations a second of one large matrix product, the fastest of some."""
-    side = SIDE.get(device.type, SIDE["cpu"])
+    side = MATRIX_SIDE.get(device.type, MATRIX_SIDE["cpu"])
     left, right = (torch.randn(side, side, dtype=dtype, device=device) for _ in range(2))
     return 2 * side**3 / time_fastest(lambda: left @ right, device, repeats)
 

@@ -159,7 +159,7 @@ class ByStart(Generic[Value]):
         return self.planted if planted else self.plain
 
 
-SCORERS = ("words", "titles", "neighbours", "linear")
+DEFAULT_SCORERS = ("words", "titles", "neighbours", "linear")
 RATE_HEAD = ByStart(planted=3e-4, plain=1e-3)
 RATE_BOOST = ByStart(planted=3e-3, plain=3e-2)
 PATIENCE: ByStart[int | None] = ByStart(planted=2, plain=None)
@@ -194,7 +194,7 @@ class FinetuneOptions(TrainingOptions):
         "scorer",
         None,
         "Scorers that judge labels besides the network, comma-separated, or none; weights are learned from train and validation. "
-        f"Default: {', '.join(SCORERS)}; with --init random none (paper: none).",
+        f"Default: {', '.join(DEFAULT_SCORERS)}; with --init random none (paper: none).",
         was="lexical",
     )
     epochs: int = option(10, "Passes over train at most.", level="everyday", ge=1)
@@ -267,7 +267,7 @@ class FinetuneOptions(TrainingOptions):
         """The scorers that are used."""
         if self.scorers is not None:
             return self.scorers
-        return [Choice(name=name) for name in SCORERS] if self.init == "planted" or not self.network else []
+        return [Choice(name=name) for name in DEFAULT_SCORERS] if self.init == "planted" or not self.network else []
 
     @field_validator("scorers", mode="before")
     @classmethod

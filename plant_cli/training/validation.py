@@ -14,14 +14,14 @@ from plant_cli.network.candidates import ShortlistedLabels, score_all
 from plant_cli.network.hardware import Hardware
 from plant_cli.scoring.calibration import Calibrated, calibrate
 from plant_cli.scoring.fused_scorers import ScoredDocuments
-from plant_cli.scoring.network_scores import WHOLE, PairCollector, score_documents
+from plant_cli.scoring.network_scores import FINAL_SCORES, PairCollector, score_documents
 from plant_cli.scoring.top_labels import Scoring, TopLabels
-from plant_cli.training.judging import KEPT, Judge
+from plant_cli.training.judging import LABELS_JUDGED, Judge
 from plant_cli.training.materials import Material
 
-FEW = "assigned few"
+FEW_ASSIGNED = "assigned few"
 """Whether the network has ever assigned few labels, in the memory of validation."""
-BESIDE = (0.0, 1.0)  # weights of network and scorers where validation says nothing
+DEFAULT_WEIGHTS = (0.0, 1.0)  # weights of network and scorers where validation says nothing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ class Validation:
 
     def __post_init__(self) -> None:
         self.limit = limit_assigned(self.judge.sorted_gold, self.candidates)
-        self.memory = {FEW: self.starts_sparse}
+        self.memory = {FEW_ASSIGNED: self.starts_sparse}
 
     def __call__(self) -> dict[str, float]:
         """MAP, P@5, micro-F1 and macro-F1 of network and scorers together, as fractions; with scorers, those of the network alone, too.
@@ -86,8 +86,8 @@ class Validation:
         judged = self.run()
         share = judged.alone.assigned_share
         if share <= self.limit:
-            self.memory[FEW] = True
-        elif self.memory[FEW]:
+            self.memory[FEW_ASSIGNED] = True
+        elif self.memory[FEW_ASSIGNED]:
             labels = "all labels" if self.candidates is None else "the labels that are scored between epochs (--shortlist)"
             raise TrainingError(
                 f"the model collapsed: it assigns {100 * share:.0f}% of {labels} to every document (recall goes to 1)",
@@ -110,11 +110,11 @@ class Validation:
         split, labels = self.material.split, self.network.labels
         collector = PairCollector(len(split), labels, self.scored)
         scoring = Scoring(
-            name="validation", k=KEPT, batch=self.batch, reporter=SilentReporter(), keep=collector.keep, candidates=candidates
+            name="validation", k=LABELS_JUDGED, batch=self.batch, reporter=SilentReporter(), keep=collector.keep, candidates=candidates
         )
-        alone = score_documents(self.network, self.material.reader, self.hardware, scoring)[WHOLE]
+        alone = score_documents(self.network, self.material.reader, self.hardware, scoring)[FINAL_SCORES]
         self.hardware.processes.add_arrays(*collector.arrays())
         pairs = collector.pairs()
-        prior, counts = (1.0,) if self.scored is None else BESIDE, self.judge.train_counts[:labels]
+        prior, counts = (1.0,) if self.scored is None else DEFAULT_WEIGHTS, self.judge.train_counts[:labels]
         calibrated = calibrate(pairs, self.judge.sorted_gold, counts, prior=prior, by_frequency=self.scored is not None)
-        return Judged(alone=alone, whole=pairs.top(calibrated.logits, KEPT), calibrated=calibrated)
+        return Judged(alone=alone, whole=pairs.top(calibrated.logits, LABELS_JUDGED), calibrated=calibrated)

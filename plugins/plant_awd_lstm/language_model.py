@@ -25,13 +25,13 @@ from plant_cli.kit import hash_strings, read_json, write_json
 
 IntArray = npt.NDArray[np.int32]
 
-FILE = "vocabulary.json"
-AGAIN = "restore the file, or run plant pretrain-lm again with --force"
+VOCABULARY_FILE = "vocabulary.json"
+RESTORE_OR_PRETRAIN = "restore the file, or run plant pretrain-lm again with --force"
 SPECIAL = ("<pad>", "<unknown>", "<begin>")
 PAD, UNKNOWN, BEGIN = range(len(SPECIAL))
 
 _UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
-TOKEN = regex.compile(
+LANGUAGE_MODEL_TOKEN = regex.compile(
     rf"{_UNSPACED}\p{{M}}*+|[[\p{{L}}\p{{N}}_]--{_UNSPACED}][[\p{{L}}\p{{N}}\p{{M}}_]--{_UNSPACED}]*+|\S\p{{M}}*+", regex.VERSION1
 )
 """A run of letters and digits, a character of a script without spaces, or one sign."""
@@ -54,18 +54,18 @@ class Vocabulary:
     @cached_property
     def hash(self) -> str:
         """Equal for vocabularies that cut and number every text alike."""
-        return hash_strings(["awd-lstm", TOKEN.pattern, *self.words])
+        return hash_strings(["awd-lstm", LANGUAGE_MODEL_TOKEN.pattern, *self.words])
 
     def read(self, text: str) -> tuple[IntArray, IntArray]:
         """The rows [n] of a text's tokens, and their character offsets [n, 2]."""
-        matches = list(TOKEN.finditer(text))
+        matches = list(LANGUAGE_MODEL_TOKEN.finditer(text))
         ids = [self.rows.get(fold(match[0]), UNKNOWN) for match in matches]
         spans = np.array([match.span() for match in matches], dtype=np.int32).reshape(-1, 2)
         return np.array(ids, dtype=np.int32), spans
 
     def save(self, folder: Path) -> None:
         """Write the words as a JSON list."""
-        write_json(folder / FILE, list(self.words))
+        write_json(folder / VOCABULARY_FILE, list(self.words))
 
 
 def fold(token: str) -> str:
@@ -77,11 +77,13 @@ def fold(token: str) -> str:
 def read_vocabulary(folder: Path) -> Vocabulary:
     """The vocabulary that `Vocabulary.save` wrote."""
     what = "the vocabulary of the language model"
-    words = read_json(folder / FILE, what)
+    words = read_json(folder / VOCABULARY_FILE, what)
     texts = isinstance(words, list) and all(isinstance(word, str) for word in words)
     if not texts or tuple(words[: len(SPECIAL)]) != SPECIAL or len(set(words)) != len(words):
         why = "it is no list of distinct words, or does not begin with the special ones"
-        raise damaged_file(what, why, folder / FILE, expected=f"a JSON list that begins with {', '.join(SPECIAL)}", todo=AGAIN)
+        raise damaged_file(
+            what, why, folder / VOCABULARY_FILE, expected=f"a JSON list that begins with {', '.join(SPECIAL)}", todo=RESTORE_OR_PRETRAIN
+        )
     return Vocabulary(tuple(words))
 
 
@@ -89,7 +91,7 @@ def fit_vocabulary(texts: Iterable[str], *, min_count: int, max_words: int) -> V
     """The frequent words of the training texts, ties in alphabetical order; fewer than two are refused."""
     counts: Counter[str] = Counter()
     for text in texts:
-        counts.update(fold(match[0]) for match in TOKEN.finditer(text))
+        counts.update(fold(match[0]) for match in LANGUAGE_MODEL_TOKEN.finditer(text))
     for word in SPECIAL:
         counts.pop(word, None)
     frequent = sorted((word for word, count in counts.items() if count >= min_count), key=lambda word: (-counts[word], word))

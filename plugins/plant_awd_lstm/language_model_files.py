@@ -11,12 +11,12 @@ import torch
 from torch import Tensor, nn
 
 from plant_awd_lstm import Direction
-from plant_awd_lstm.language_model import AGAIN, BEGIN, PAD, SPECIAL, UNKNOWN, LanguageModel, Sizes, Vocabulary
+from plant_awd_lstm.language_model import BEGIN, PAD, RESTORE_OR_PRETRAIN, SPECIAL, UNKNOWN, LanguageModel, Sizes, Vocabulary
 from plant_cli.api import ArtefactError, DataError, first_line
 from plant_cli.api.errors import damaged_file
 from plant_cli.kit import read_json, read_tensors, write_json, write_tensors
 
-DESCRIPTION = "language-model.json"
+LANGUAGE_MODEL_FILE = "language-model.json"
 
 
 def weights_path(folder: Path, direction: Direction) -> Path:
@@ -26,19 +26,21 @@ def weights_path(folder: Path, direction: Direction) -> Path:
 
 def write_description(folder: Path, sizes: Sizes, perplexities: dict[str, float]) -> None:
     """Write the sizes, and the validation perplexity of each direction that was trained."""
-    write_json(folder / DESCRIPTION, {**sizes, "perplexity": perplexities})
+    write_json(folder / LANGUAGE_MODEL_FILE, {**sizes, "perplexity": perplexities})
 
 
 def read_description(folder: Path) -> tuple[Sizes, dict[str, float]]:
     """Sizes and perplexities of a language model."""
     what = "the description of the language model"
-    known: Any = read_json(folder / DESCRIPTION, what)
+    known: Any = read_json(folder / LANGUAGE_MODEL_FILE, what)
     try:
         sizes = Sizes(embedding=int(known["embedding"]), hidden=int(known["hidden"]), layers=int(known["layers"]))
         return sizes, {str(name): float(value) for name, value in known["perplexity"].items()}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         expected = "embedding, hidden, layers and perplexity, as the stage wrote them"
-        raise damaged_file(what, "it lacks a key, or a value is no number", folder / DESCRIPTION, expected=expected, todo=AGAIN) from error
+        raise damaged_file(
+            what, "it lacks a key, or a value is no number", folder / LANGUAGE_MODEL_FILE, expected=expected, todo=RESTORE_OR_PRETRAIN
+        ) from error
 
 
 def write_weights(folder: Path, direction: Direction, encoder: nn.Module, vocabulary: Vocabulary) -> None:
@@ -57,13 +59,13 @@ def read_weights(folder: Path, direction: Direction, encoder: nn.Module, vocabul
             expected=f"a pretrain-lm that trained the direction {direction}",
             todo=f"run plant pretrain-lm with --directions {direction} (or both), or --set model.backbone.direction=…",
         )
-    tensors, marks = read_tensors(path, "the weights of the language model", AGAIN)
+    tensors, marks = read_tensors(path, "the weights of the language model", RESTORE_OR_PRETRAIN)
     if marks.get("vocabulary") != vocabulary.hash:
         raise ArtefactError(
             "the language model was trained with another vocabulary",
             where=f"{path} ({str(marks.get('vocabulary'))[:12]}) against the vocabulary of {vocabulary.hash[:12]}",
             expected="weights and vocabulary of one pretrain-lm",
-            todo=AGAIN,
+            todo=RESTORE_OR_PRETRAIN,
         )
     wanted = encoder.state_dict()
     for name in sorted({*tensors, *wanted}):
@@ -73,7 +75,7 @@ def read_weights(folder: Path, direction: Direction, encoder: nn.Module, vocabul
                 f"the weights '{name}' of the language model have shape {shape}, where the network has {needed}",
                 where=str(path),
                 expected="weights of the sizes in language-model.json of the same folder",
-                todo=AGAIN,
+                todo=RESTORE_OR_PRETRAIN,
             )
     with torch.no_grad():
         for name, parameter in wanted.items():
@@ -84,7 +86,7 @@ THEIR_SPECIAL = {"xxpad": PAD, "xxunk": UNKNOWN, "xxbos": BEGIN}
 EMBEDDING, BIAS = "encoder.embedding.weight", "output_bias"
 PREFIXES = re.compile(r"^(?:module\.|model\.|0\.|1\.)+")
 RECURRENT = re.compile(r"^rnns\.(\d+)\.(?:module\.)?(weight_ih|weight_hh|bias_ih|bias_hh)_l0(_raw)?$")
-OURS = re.compile(r"^(?:encoder\.)?(embedding\.weight|layers\.\d+\.(?:weight|bias)_(?:ih|hh))$")
+OUR_WEIGHTS = re.compile(r"^(?:encoder\.)?(embedding\.weight|layers\.\d+\.(?:weight|bias)_(?:ih|hh))$")
 TO_SAFETENSORS = "save its tensors as safetensors where you trust the file, and give that one"
 
 
@@ -190,7 +192,7 @@ def _rename(tensors: Mapping[str, Tensor], path: Path) -> dict[str, Tensor]:
     renamed: dict[str, Tensor] = {}
     for name in sorted(tensors):
         bare = PREFIXES.sub("", name)
-        recurrent, ours = RECURRENT.match(bare), OURS.match(bare)
+        recurrent, ours = RECURRENT.match(bare), OUR_WEIGHTS.match(bare)
         if recurrent:
             layer = f"encoder.layers.{recurrent[1]}.{recurrent[2]}"
             renamed[layer] = tensors[name] if recurrent[3] else renamed.get(layer, tensors[name])

@@ -51,7 +51,7 @@ from plant_cli.api import (
 from plant_cli.kit import find_device, replacing, write_json_lines
 
 DISCOUNT = 0.75
-KEPT = 2  # checkpoints of a direction
+CHECKPOINTS_OF_A_DIRECTION = 2  # checkpoints of a direction
 BETAS = (0.7, 0.99)  # Howard and Ruder 2018, section 4.1
 RISE, RATIO = 0.1, 32  # Howard and Ruder 2018, equation 3
 IMPORTED_FACTOR = 2.6  # Howard and Ruder 2018, section 3.2
@@ -258,7 +258,7 @@ class Pretraining:
             self.best = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
 
     def _save(self) -> None:
-        """Write a checkpoint and drop all but the last `KEPT`."""
+        """Write a checkpoint and drop all but the last `CHECKPOINTS_OF_A_DIRECTION`."""
         content = {
             "position": asdict(self.position),
             "weights": self.model.state_dict(),
@@ -272,7 +272,7 @@ class Pretraining:
             partial.open("wb") as file,
         ):
             torch.save(content, file)
-        for old in sorted(folder.glob(f"{self.direction}-*.pt"))[:-KEPT]:
+        for old in sorted(folder.glob(f"{self.direction}-*.pt"))[:-CHECKPOINTS_OF_A_DIRECTION]:
             old.unlink()
         self.saved = time.monotonic()
 

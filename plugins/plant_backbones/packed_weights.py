@@ -23,7 +23,7 @@ from plant_cli.api import ArtefactError
 
 MAGIC = b"E5S1"
 VERSION = 1
-BLOCK = 32  # weights that share a scale
+WEIGHTS_PER_BLOCK = 32  # weights that share a scale
 BLOCK_BYTES = 18  # the scale in float16, then 16 bytes of two weights each
 AT_ONCE = 1 << 16  # blocks unpacked at once: the arrays on the way stay in the processor's cache
 EMBEDDINGS = {
@@ -33,7 +33,7 @@ EMBEDDINGS = {
     "emb.ln.w": "embeddings.LayerNorm.weight",
     "emb.ln.b": "embeddings.LayerNorm.bias",
 }
-PARTS = {
+PACKED_NAMES = {
     "q": "attention.self.query",
     "k": "attention.self.key",
     "v": "attention.self.value",
@@ -109,7 +109,7 @@ def read_header(path: Path) -> Header:
     for name in shapes.keys() ^ header.entries.keys():
         _refuse(path, f"the tensor {name} is " + ("missing" if name in shapes else "unknown"))
     for name, entry in header.entries.items():
-        expected = entry.count // BLOCK * BLOCK_BYTES if entry.quantised else entry.count * 4
+        expected = entry.count // WEIGHTS_PER_BLOCK * BLOCK_BYTES if entry.quantised else entry.count * 4
         if entry.count != np.prod(shapes[name]) or entry.size != expected or entry.offset + entry.size > length:
             _refuse(path, f"the tensor {name} has {entry.count} numbers in {entry.size} bytes from byte {entry.offset}")
     return header
@@ -120,7 +120,7 @@ def _read_beginning(stream: BinaryIO, path: Path) -> Header:
     if magic != MAGIC or version != VERSION:
         _refuse(path, f"it begins with {magic!r}, version {version}")
     *sizes, epsilon, block = struct.unpack("<7ifi", stream.read(36))
-    if block != BLOCK:
+    if block != WEIGHTS_PER_BLOCK:
         _refuse(path, f"its blocks hold {block} weights")
     pieces, text = struct.unpack("<i16xQ", stream.read(28))  # between them the ids of four special tokens
     stream.seek((pieces + 1) * 4 + pieces * 4 + text, 1)  # offsets, scores and the text of the pieces
@@ -143,7 +143,8 @@ def _refuse(path: Path, what: str) -> NoReturn:
     raise ArtefactError(
         f"the weights cannot be read: {what}",
         where=str(path),
-        expected=f"format {MAGIC.decode()}, version {VERSION}, blocks of {BLOCK} weights, all tensors of a BERT encoder and no other",
+        expected=f"format {MAGIC.decode()}, version {VERSION}, blocks of {WEIGHTS_PER_BLOCK} weights, "
+        "all tensors of a BERT encoder and no other",
         todo="reinstall the package that it belongs to, or read the original: --set model.backbone.model=intfloat/multilingual-e5-small",
     )
 
@@ -159,7 +160,7 @@ def _names(layers: int) -> Iterator[tuple[str, str]]:
     """Names in the file and in transformers."""
     yield from EMBEDDINGS.items()
     for layer in range(layers):
-        for ours, theirs in PARTS.items():
+        for ours, theirs in PACKED_NAMES.items():
             yield f"l{layer}.{ours}.w", f"encoder.layer.{layer}.{theirs}.weight"
             yield f"l{layer}.{ours}.b", f"encoder.layer.{layer}.{theirs}.bias"
 
@@ -173,7 +174,7 @@ def _read_tensor(stored: npt.NDArray[np.uint8], entry: Entry, shape: tuple[int, 
 def dequantise(stored: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
     """Weights [32·n] of n blocks: scale times (4-bit number − 8); low halves of the bytes first, then the high halves (`Q4_0`)."""
     blocks = stored.reshape(-1, BLOCK_BYTES)
-    weights = np.empty((len(blocks), 2, BLOCK // 2), dtype=np.float32)
+    weights = np.empty((len(blocks), 2, WEIGHTS_PER_BLOCK // 2), dtype=np.float32)
     for start in range(0, len(blocks), AT_ONCE):
         some = np.ascontiguousarray(blocks[start : start + AT_ONCE])
         scale = some[:, :2].copy().view("<f2").astype(np.float32)

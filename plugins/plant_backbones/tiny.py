@@ -15,8 +15,8 @@ from plant_backbones import TinyOptions
 from plant_cli.api import Backbone, ComponentError, MachineSection, TokenBatch
 from plant_cli.kit import check_overlap, cut, hash_strings, join, restore_trainable, save_trainable, split_layers
 
-TOKEN = re.compile(r"\w+|[^\w\s]")
-PADDING = 0
+TINY_TOKEN = re.compile(r"\w+|[^\w\s]")
+PADDING_ID = 0
 
 
 class TinyNetwork(nn.Module):
@@ -24,7 +24,7 @@ class TinyNetwork(nn.Module):
 
     def __init__(self, options: TinyOptions) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(options.buckets + 1, options.hidden, padding_idx=PADDING)
+        self.embedding = nn.Embedding(options.buckets + 1, options.hidden, padding_idx=PADDING_ID)
         self.position = nn.Embedding(options.window, options.hidden)
         nn.init.normal_(self.position.weight, std=0.02)
         self.layers = nn.ModuleList(
@@ -67,13 +67,13 @@ class TinyBackbone:
         self.network = TinyNetwork(options)
         self.hidden_size = options.hidden
         self.max_length = options.max_tokens
-        self.tokenizer_hash = hash_strings(["tiny", TOKEN.pattern, str(options.buckets)])
+        self.tokenizer_hash = hash_strings(["tiny", TINY_TOKEN.pattern, str(options.buckets)])
 
     def tokenize(self, texts: Sequence[str]) -> TokenBatch:
         """Words and signs, lower-cased and hashed into buckets (CRC-32: the same on every machine)."""
         ids, spans, dropped = [], [], []
         for text in texts:
-            matches = list(TOKEN.finditer(text))
+            matches = list(TINY_TOKEN.finditer(text))
             kept = matches[: self.max_length]
             ids.append(np.array([1 + crc32(m.group().lower().encode()) % self.options.buckets for m in kept], dtype=np.int32))
             spans.append(np.array([m.span() for m in kept], dtype=np.int32).reshape(-1, 2))
@@ -82,7 +82,7 @@ class TinyBackbone:
 
     def encode(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
         """Hidden states and mask."""
-        windows = cut(batch, size=self.options.window, overlap=self.options.overlap, prefix=[], suffix=[], pad=PADDING)
+        windows = cut(batch, size=self.options.window, overlap=self.options.overlap, prefix=[], suffix=[], pad=PADDING_ID)
         device = self.network.norm.weight.device
         return join(self.network(windows.ids.to(device), windows.mask.to(device)), windows)
 

@@ -14,7 +14,7 @@ from plant_cli.api import SPLITS, DataError, DataSection, Dataset, NoOptions, Sp
 from plant_cli.kit import BadRows, bare_name, read_lines, read_rows, refuse_many, writing_text
 from plant_datasets.corpus_reader import (
     ALIASES,
-    SCHEMA,
+    DOCUMENT_SCHEMA,
     CorpusReader,
     Document,
     Part,
@@ -144,7 +144,7 @@ def _documents(dataset: Dataset) -> Iterator[tuple[SplitName, Iterator[tuple[str
     for split in (name for name in SPLITS if name in dataset.splits):
         frame, cut = dataset.splits[split], dataset.pieces.get(split)
         parts = [frame] if cut is None or cut.whole is not frame else cut.parts
-        yield split, (row for part in parts for row in part.select(*SCHEMA).collect().iter_rows())
+        yield split, (row for part in parts for row in part.select(*DOCUMENT_SCHEMA).collect().iter_rows())
 
 
 def _titles(dataset: Dataset) -> dict[str, str | None]:

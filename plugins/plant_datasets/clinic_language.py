@@ -109,7 +109,7 @@ class NoteSection:
 
 
 COMPLAINT = NoteSection("complaint", ("Chief complaint", "Presenting complaint", "CC"))
-HISTORY = NoteSection("history", ("History", "Past medical history", "PMH", "Background"))
+HISTORY_SECTION = NoteSection("history", ("History", "Past medical history", "PMH", "Background"))
 FAMILY = NoteSection("family", ("Family history", "FH"))
 FINDINGS = NoteSection("findings", ("Findings", "Examination and imaging", "O/E", "Results"))
 COURSE = NoteSection("course", ("Hospital course", "Progress", "Course on the ward"))
@@ -117,11 +117,11 @@ MEDICATION = NoteSection("medication", ("Medication", "Drugs on discharge", "Rx"
 PLAN = NoteSection("plan", ("Plan", "Recommendations", "Follow-up"))
 
 TEMPLATES = {
-    "DISCHARGE SUMMARY": (COMPLAINT, HISTORY, FAMILY, FINDINGS, COURSE, MEDICATION, PLAN),
-    "CLINIC LETTER": (HISTORY, FINDINGS, MEDICATION, PLAN),
-    "EMERGENCY NOTE": (COMPLAINT, FINDINGS, HISTORY, PLAN),
-    "CONSULTATION": (COMPLAINT, HISTORY, FAMILY, FINDINGS, PLAN),
-    "TRANSFER NOTE": (HISTORY, COURSE, FINDINGS, MEDICATION),
+    "DISCHARGE SUMMARY": (COMPLAINT, HISTORY_SECTION, FAMILY, FINDINGS, COURSE, MEDICATION, PLAN),
+    "CLINIC LETTER": (HISTORY_SECTION, FINDINGS, MEDICATION, PLAN),
+    "EMERGENCY NOTE": (COMPLAINT, FINDINGS, HISTORY_SECTION, PLAN),
+    "CONSULTATION": (COMPLAINT, HISTORY_SECTION, FAMILY, FINDINGS, PLAN),
+    "TRANSFER NOTE": (HISTORY_SECTION, COURSE, FINDINGS, MEDICATION),
 }
 
 AFFIRMED = {

@@ -15,14 +15,14 @@ import polars as pl
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, Pieces, PlantError, SplitName, UsageError
 from plant_cli.kit import BadRows, bare_name, collect, cut_by_size, read_lines, spool
 
-SCHEMA = {"doc_id": pl.String(), "text": pl.String(), "labels": pl.List(pl.String())}
+DOCUMENT_SCHEMA = {"doc_id": pl.String(), "text": pl.String(), "labels": pl.List(pl.String())}
 ALIASES: dict[str, SplitName] = {
     "train": "train", "training": "train", "trn": "train",
     "validation": "validation", "valid": "validation", "val": "validation", "validate": "validation", "dev": "validation",
     "development": "validation",
     "test": "test", "testing": "test", "tst": "test",
 }  # fmt: skip
-SAMPLE = 20  # lines that show a format
+LINES_SAMPLED = 20  # lines that show a format
 _CHARACTERS = 1 << 25  # of a block of documents in memory
 _OVERHEAD = 3_000  # what a document counts beside its text, so that a block holds at most some 10,000
 _MOST = 0.8  # of the lines of a sample fit their format: a few bad rows hide none
@@ -116,11 +116,11 @@ def _make_frames(documents: Iterable[Document], prefix: str) -> Sequence[pl.Lazy
                 "text": [document.text for document in block],
                 "labels": [list(document.labels) for document in block],
             },
-            schema=SCHEMA,
+            schema=DOCUMENT_SCHEMA,
         )
         for block in blocks
     )
-    first, second = next(frames, pl.DataFrame(schema=SCHEMA)), next(frames, None)
+    first, second = next(frames, pl.DataFrame(schema=DOCUMENT_SCHEMA)), next(frames, None)
     return [first.lazy()] if second is None else spool(chain([first, second], frames))
 
 
@@ -196,7 +196,7 @@ def find_file(folder: Path, *names: str) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
-def first_lines(path: Path, count: int = SAMPLE) -> list[str]:
+def first_lines(path: Path, count: int = LINES_SAMPLED) -> list[str]:
     """The first lines of a text file; none of a file that cannot be read as text."""
     try:
         with path.open("rb") as stream:

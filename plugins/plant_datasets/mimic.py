@@ -19,15 +19,15 @@ Kind = Literal["diagnosis", "procedure"]
 Codes = dict[str, list[str]]  # by admission, sorted, each once
 Parsed = TypeVar("Parsed")
 Parts = dict[SplitName, pl.DataFrame]
-SYSTEMS: Mapping[tuple[Kind, int], System] = {
+MIMIC_SYSTEMS: Mapping[tuple[Kind, int], System] = {
     ("diagnosis", 9): "ICD-9-CM diagnoses",
     ("procedure", 9): "ICD-9-CM procedures",
     ("diagnosis", 10): "ICD-10-CM",
     ("procedure", 10): "ICD-10-PCS",
 }
 _TABLES: dict[Kind, str] = {"diagnosis": "diagnoses_icd", "procedure": "procedures_icd"}
-FREQUENT = 10  # admissions that must have a code of MIMIC-III-clean and MIMIC-IV
-FEW = 5  # training documents that a code of MIMIC-III-few has at most
+FREQUENT_ADMISSIONS = 10  # admissions that must have a code of MIMIC-III-clean and MIMIC-IV
+FEW_DOCUMENTS = 5  # training documents that a code of MIMIC-III-few has at most
 TOP_50 = {  # of Mullenbach et al. (2018); counted again with right types, one code differs
     "401.9", "38.93", "428.0", "427.31", "414.01", "96.04", "96.6", "584.9", "250.00", "96.71", "272.4", "518.81", "99.04", "39.61",
     "599.0", "530.81", "96.72", "272.0", "285.9", "88.56", "244.9", "486", "38.91", "285.1", "36.15", "276.2", "496", "99.15", "995.92",
@@ -167,7 +167,7 @@ def _read_codes(
         if admission is None or not code or code.lower() == "nan":
             blank += 1
         elif number == version:
-            codes.setdefault(admission, set()).add(add_dot(code, SYSTEMS[kind, version]))
+            codes.setdefault(admission, set()).add(add_dot(code, MIMIC_SYSTEMS[kind, version]))
     if blank:
         reader.remarks.append(f"{_TABLES[kind]}: {blank:,} rows have no code or no admission and are left out")
     return {admission: sorted(found) for admission, found in codes.items()}
@@ -261,11 +261,11 @@ def keep_frequent(admissions: pl.DataFrame, reader: CorpusReader) -> pl.DataFram
     before = admissions.height
     for column in ("diagnoses", "procedures"):
         counts = admissions.select(pl.col(column).explode().drop_nulls().alias("code"))["code"].value_counts()
-        kept = counts.filter(pl.col("count") >= FREQUENT)["code"]
+        kept = counts.filter(pl.col("count") >= FREQUENT_ADMISSIONS)["code"]
         admissions = admissions.with_columns(pl.col(column).list.eval(pl.element().filter(pl.element().is_in(kept.implode()))))
     admissions = admissions.filter(pl.col("diagnoses").list.len() + pl.col("procedures").list.len() > 0)
     lost = before - admissions.height
-    reader.remarks.append(f"codes of fewer than {FREQUENT} admissions are left out, and {lost:,} admissions that have no other")
+    reader.remarks.append(f"codes of fewer than {FREQUENT_ADMISSIONS} admissions are left out, and {lost:,} admissions that have no other")
     return admissions
 
 
@@ -298,10 +298,10 @@ def _take_rare(documents: pl.DataFrame, path: Path, reader: CorpusReader) -> Par
 def _take_few(parts: Parts, protocol: str, reader: CorpusReader) -> Parts:
     """Codes with 1 to 5 training documents that test has: the corpus as it is, or nothing but these codes."""
     counts = parts["train"].select(code=pl.col("labels").explode().drop_nulls())["code"].value_counts()
-    rare = set(counts.filter(pl.col("count") <= FEW)["code"])
+    rare = set(counts.filter(pl.col("count") <= FEW_DOCUMENTS)["code"])
     tested = set(parts["test"]["labels"].explode().drop_nulls()) if "test" in parts else set()
     wanted = sorted(rare & tested)
-    reader.remarks.append(f"protocol {protocol}: {len(wanted):,} codes have 1 to {FEW} training documents and occur in test")
+    reader.remarks.append(f"protocol {protocol}: {len(wanted):,} codes have 1 to {FEW_DOCUMENTS} training documents and occur in test")
     if protocol == "restricted":
         return _keep_labels(parts, wanted)
     reader.remarks.append("all documents and codes are kept: the figures of this protocol are those of the bin 1-5 of `plant eval`")
@@ -325,7 +325,7 @@ def _read_titles(reader: CorpusReader, columns: Sequence[str], version: int) -> 
     for kind, table in _TABLES.items():
         for row in read_table(reader, f"d_icd_{table.removesuffix('_icd')}", columns, lambda *cells: cells):
             if len(row) == 2 or row[2].strip() == str(version):
-                rows.append((add_dot(row[0].strip(), SYSTEMS[kind, version]), row[1].strip()))
+                rows.append((add_dot(row[0].strip(), MIMIC_SYSTEMS[kind, version]), row[1].strip()))
     titles = pl.DataFrame(rows, schema={"label": pl.String, "title": pl.String}, orient="row")
     return titles.unique("label", keep="first", maintain_order=True)
 

@@ -27,7 +27,7 @@ from plant_datasets.clinic_language import (
     weigh,
 )
 
-SHARES: dict[SplitName, float] = {"train": 0.75, "validation": 0.10, "test": 0.15}
+SPLIT_SHARES: dict[SplitName, float] = {"train": 0.75, "validation": 0.10, "test": 0.15}
 _LABELS_PER_NOTE = (1, 2, 4, 4, 5, 5, 6, 6, 7, 9)
 _SAME_ORGAN = 0.4  # chance that a further code is of an organ that the note is already about
 TWICE = 0.35  # of the codes are mentioned again, often by their initials
@@ -100,8 +100,8 @@ def _distract(own: Sequence[Code], codes: Sequence[Code], rng: Random) -> list[C
 
 
 def _part(frame: pl.DataFrame) -> dict[SplitName, pl.LazyFrame]:
-    first = round(frame.height * SHARES["train"])
-    second = first + round(frame.height * SHARES["validation"])
+    first = round(frame.height * SPLIT_SHARES["train"])
+    second = first + round(frame.height * SPLIT_SHARES["validation"])
     return {"train": frame[:first].lazy(), "validation": frame[first:second].lazy(), "test": frame[second:].lazy()}
 
 

@@ -22,7 +22,7 @@ from plant_cli.kit import (
 PRIOR_MARGIN = 1e-6  # shares of documents are kept this far from 0 and 1, so that their log-odds are finite
 SMALLEST_SHARE = 0.01
 """A label whose documents are like all others has almost no direction: its squared length counts as this share of the median."""
-TINY = 1e-12  # squared length where even the median is zero
+TINY_LENGTH = 1e-12  # squared length where even the median is zero
 
 
 def normal_table(rows: int, columns: int, deviation: float) -> nn.Parameter:
@@ -55,7 +55,7 @@ def find_directions(prototypes: Tensor, background: Tensor) -> Tensor:
     """Directions d / d·d of the labels, d = prototype − background [L, V]: its product with d is 1."""
     difference = prototypes - background
     squares = difference.square().sum(1)
-    return difference / squares.clamp_min(max(SMALLEST_SHARE * squares.median().item(), TINY)).unsqueeze(1)
+    return difference / squares.clamp_min(max(SMALLEST_SHARE * squares.median().item(), TINY_LENGTH)).unsqueeze(1)
 
 
 def fill_up(labels: Tensor) -> Tensor:

@@ -19,8 +19,8 @@ from plant_decoders import PlantedL2ROptions
 from plant_decoders.label_tables import label_bias
 
 EMBEDDING_SCALE = 0.1
-ELEMENTS = {"cpu": 1 << 24, "cuda": 1 << 28}  # numbers held at a time for a block of labels
-PARTS = ("learned", "static", "differentiable")
+DECODER_NUMBERS = {"cpu": 1 << 24, "cuda": 1 << 28}  # numbers held at a time for a block of labels
+ATTENTION_PARTS = ("learned", "static", "differentiable")
 
 
 def masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
@@ -208,7 +208,7 @@ class PlantedL2R(nn.Module):
     def __init__(self, options: PlantedL2ROptions, shape: DecoderShape) -> None:
         super().__init__()
         self.options = options
-        self.parts = tuple(part for part in PARTS if getattr(options, part))
+        self.parts = tuple(part for part in ATTENTION_PARTS if getattr(options, part))
         if not self.parts:
             raise ComponentError(
                 "no part of the attention is left",
@@ -227,7 +227,7 @@ class PlantedL2R(nn.Module):
         self.queries = nn.Parameter(random if shape.queries is None else shape.queries.detach().float().clone())
         self.boost = nn.Parameter(torch.randn(labels, hidden) * options.init_scale)
         self.bias = label_bias(shape, prior=options.prior_bias)
-        self.shares = nn.Parameter(torch.zeros(len(PARTS)))
+        self.shares = nn.Parameter(torch.zeros(len(ATTENTION_PARTS)))
         self.window_sharpness = nn.Parameter(torch.ones(()))
 
     @property
@@ -284,7 +284,7 @@ class PlantedL2R(nn.Module):
 
     def _block(self, batch: WindowedBatch) -> int:
         """Labels at a time."""
-        held = self.options.elements or ELEMENTS.get(batch.hidden.device.type, ELEMENTS["cpu"])
+        held = self.options.elements or DECODER_NUMBERS.get(batch.hidden.device.type, DECODER_NUMBERS["cpu"])
         ranked = len(batch.distinct) * getattr(self.ranker, "hidden", 1) if self.options.differentiable else 0
         return max(1, held // max(1, 4 * batch.word.numel(), ranked))
 
@@ -322,7 +322,7 @@ class PlantedL2R(nn.Module):
                 found.append(inattention(scores, batch.mask, self.options.differentiable_k, self.options.inattention))
         if self.options.combine == "sum":
             return torch.stack(found).sum(0)
-        weights = torch.softmax(self.shares[[PARTS.index(part) for part in self.parts]], 0) * len(found)
+        weights = torch.softmax(self.shares[[ATTENTION_PARTS.index(part) for part in self.parts]], 0) * len(found)
         return sum((part * weight for part, weight in zip(found, weights, strict=True)), torch.zeros_like(found[0]))
 
     def _evidence(self, batch: WindowedBatch, mixed: Tensor, labels: Tensor) -> Tensor:

@@ -29,7 +29,7 @@ def select_pairs(logits: Tensor, targets: Tensor, hard: int, random: int, genera
     return selected.scatter(1, others, True)
 
 
-SMALLEST = 1e-8  # smallest probability: at 0, powers below 1 have no finite slope
+SMALLEST_PROBABILITY = 1e-8  # smallest probability: at 0, powers below 1 have no finite slope
 
 
 class PairLoss(ABC):
@@ -109,7 +109,7 @@ class Asymmetric(PairLoss):
         """−y (1−p)^γ₊ log p − (1−y) q^γ₋ log(1−q), with q = max(p − clip, 0)."""
         log_p, log_not_p = functional.logsigmoid(logits), functional.logsigmoid(-logits)
         positive = -(self.gamma_positive * log_not_p).exp() * log_p
-        shifted = (logits.sigmoid() - self.clip).clamp(min=SMALLEST)
+        shifted = (logits.sigmoid() - self.clip).clamp(min=SMALLEST_PROBABILITY)
         # With no clip log(1−q) is logsigmoid(−z), precise for large logits; a clip keeps 1−q away from 0.
         log_not_shifted = torch.log1p(-shifted) if self.clip else log_not_p
         negative = -shifted.pow(self.gamma_negative) * log_not_shifted

@@ -11,7 +11,7 @@ from pydantic import PositiveInt
 
 from plant_cli.api import MetricSpec, Options, hookimpl, option
 
-CUT_OFFS = "The cut-offs k: how many of a document's highest-scored labels are looked at."
+CUT_OFFS_HELP = "The cut-offs k: how many of a document's highest-scored labels are looked at."
 KIRITCHENKO = "Kiritchenko, Matwin, Nock and Famili 2006, Learning and evaluation in the presence of class hierarchies, section 3"
 JAIN = "Jain, Prabhu and Varma 2016, Extreme multi-label loss functions, equation 2"
 
@@ -19,37 +19,37 @@ JAIN = "Jain, Prabhu and Varma 2016, Extreme multi-label loss functions, equatio
 class PrecisionOptions(Options):
     """Cut-offs of P@k."""
 
-    k: list[PositiveInt] = option([1, 3, 5, 8, 15], CUT_OFFS)
+    k: list[PositiveInt] = option([1, 3, 5, 8, 15], CUT_OFFS_HELP)
 
 
 class RecallOptions(Options):
     """Cut-offs of R@k."""
 
-    k: list[PositiveInt] = option([5, 8, 10, 15, 50], CUT_OFFS)
+    k: list[PositiveInt] = option([5, 8, 10, 15, 50], CUT_OFFS_HELP)
 
 
 class CappedRecallOptions(Options):
     """Cut-offs of RP@k."""
 
-    k: list[PositiveInt] = option([5, 15], CUT_OFFS)
+    k: list[PositiveInt] = option([5, 15], CUT_OFFS_HELP)
 
 
 class GainOptions(Options):
     """Cut-offs of nDCG@k."""
 
-    k: list[PositiveInt] = option([1, 3, 5, 10, 15], CUT_OFFS)
+    k: list[PositiveInt] = option([1, 3, 5, 10, 15], CUT_OFFS_HELP)
 
 
 class CoverageOptions(Options):
     """Cut-offs of coverage@k."""
 
-    k: list[PositiveInt] = option([1, 5], CUT_OFFS)
+    k: list[PositiveInt] = option([1, 5], CUT_OFFS_HELP)
 
 
 class PropensityOptions(Options):
     """Cut-offs of PSP@k and PSnDCG@k, and the two constants of the propensity model."""
 
-    k: list[PositiveInt] = option([1, 3, 5], CUT_OFFS)
+    k: list[PositiveInt] = option([1, 3, 5], CUT_OFFS_HELP)
     a: float = option(0.55, "A of the propensity model (0.5 Wikipedia-500K, 0.6 Amazon).", gt=0)
     b: float = option(1.5, "B of the propensity model (0.4 Wikipedia-500K, 2.6 Amazon).", gt=0)
 

@@ -24,7 +24,7 @@ from plant_cli.kit import (
 from plant_scorers import NeighboursOptions
 from plant_scorers.vectors import Train
 
-SHOWN = 2  # training documents of a reason
+NEIGHBOURS_NAMED = 2  # training documents of a reason
 
 
 def fit(options: NeighboursOptions, given: ScorerInput) -> FittedScorer:
@@ -80,7 +80,7 @@ class NeighbourScorer:
         return [self._explain(similar, by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]) for label in labels]
 
     def _explain(self, similar: npt.NDArray[np.float32], having: npt.NDArray[np.int32]) -> Reason:
-        near = having[np.argsort(-similar[having], kind="stable")[:SHOWN]]
+        near = having[np.argsort(-similar[having], kind="stable")[:NEIGHBOURS_NAMED]]
         shown = ", ".join(f"{self.doc_ids[row]} ({similar[row]:.2f})" for row in near if similar[row] > 0)
         return Reason(text=f"similar to {shown}" if shown else "")
 

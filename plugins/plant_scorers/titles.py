@@ -31,8 +31,8 @@ from plant_cli.kit import (
 )
 from plant_scorers import TitlesOptions
 
-BLOCK = 256  # documents cut into passages at a time
-SHARED = 0.5  # of a title word's n-grams that a word of the document must have to be shown beside it
+DOCUMENTS_PER_BLOCK = 256  # documents cut into passages at a time
+SHARED_NGRAMS = 0.5  # of a title word's n-grams that a word of the document must have to be shown beside it
 
 
 def fit(options: TitlesOptions, given: ScorerInput) -> FittedScorer:
@@ -41,7 +41,7 @@ def fit(options: TitlesOptions, given: ScorerInput) -> FittedScorer:
     places = {piece: place for place, piece in enumerate(pieces)}
     counts = count_pieces(given.names, cut_vocabulary(given.names, places))
     frequency, words = document_frequencies(counts), cut_vocabulary(given.documents, places)
-    for block in cut_rows(len(given.documents), BLOCK, BLOCK * BLOCK):
+    for block in cut_rows(len(given.documents), DOCUMENTS_PER_BLOCK, DOCUMENTS_PER_BLOCK * DOCUMENTS_PER_BLOCK):
         frequency += document_frequencies(count_pieces(given.documents.take(np.arange(block.start, block.stop)), words))
     idf = inverse_frequency(len(given.documents) + len(given.names), frequency).astype(np.float32)
     titles = tuple(
@@ -116,7 +116,7 @@ class TitleScorer:
         wanted = set(cut_word(part))
         shares = {word: len(wanted & set(cut_word(word))) / len(wanted) for word in words}
         best = max(shares, key=lambda word: shares[word], default="")
-        return best if best and shares[best] >= SHARED else ""
+        return best if best and shares[best] >= SHARED_NGRAMS else ""
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """As arrays."""

@@ -33,7 +33,7 @@ from plant_cli.kit import (
 )
 
 Floats = npt.NDArray[np.float32]
-SHOWN = 3  # words of a reason
+WORDS_NAMED = 3  # words of a reason
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -156,7 +156,7 @@ def name_largest(added: csr_array, words: Sequence[str]) -> list[Reason]:
     """
     reasons = []
     for first, last in zip(added.indptr[:-1], added.indptr[1:], strict=True):
-        largest = first + np.argsort(-added.data[first:last], kind="stable")[:SHOWN]
+        largest = first + np.argsort(-added.data[first:last], kind="stable")[:WORDS_NAMED]
         named = tuple(words[added.indices[place]] for place in largest if added.data[place] > 0)
         reasons.append(Reason(text=", ".join(named), words=named))
     return reasons

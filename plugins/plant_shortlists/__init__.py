@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from plant_cli.api import NoOptions, Options, ShortlistSpec, hookimpl, option
 
-SHARE, SMALLEST, LARGEST = 32, 192, 4096
+LABELS_PER_LISTED, SMALLEST_SHORTLIST, LARGEST_SHORTLIST = 32, 192, 4096
 """Labels proposed by default: one of so many, within these limits."""
 
 
@@ -22,7 +22,7 @@ class WordIndexOptions(Options):
 
     def share_out(self, labels: int) -> tuple[int, int]:
         """Labels proposed for a document by its words, and frequent ones, at most, of so many labels."""
-        size = min(max(SMALLEST, labels // SHARE), LARGEST) if self.size is None else self.size
+        size = min(max(SMALLEST_SHORTLIST, labels // LABELS_PER_LISTED), LARGEST_SHORTLIST) if self.size is None else self.size
         return size, size // 3 if self.frequent is None else self.frequent
 
     def most(self, labels: int) -> int:

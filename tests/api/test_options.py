@@ -11,7 +11,7 @@ import pytest
 from pydantic import PositiveInt, ValidationError
 
 from plant_cli.api import Choice, MachineSection, Options, choice, option
-from plant_cli.api.options import LARGEST, consent_options, former_names, option_rows, type_text
+from plant_cli.api.options import LARGEST_INTEGER, consent_options, former_names, option_rows, type_text
 
 
 class DigOptions(Options):
@@ -83,8 +83,8 @@ def test_infinite_numbers_and_what_is_not_a_number_are_refused_by_every_option(f
 
 
 def test_whole_numbers_that_no_table_holds_are_refused() -> None:
-    assert Numbers(count=LARGEST, counts=(-LARGEST,)).count == LARGEST
-    for values in ({"count": LARGEST + 1}, {"counts": [1, -LARGEST - 1]}):
+    assert Numbers(count=LARGEST_INTEGER, counts=(-LARGEST_INTEGER,)).count == LARGEST_INTEGER
+    for values in ({"count": LARGEST_INTEGER + 1}, {"counts": [1, -LARGEST_INTEGER - 1]}):
         with pytest.raises(ValidationError, match="a whole number from"):
             Numbers.model_validate(values)
 

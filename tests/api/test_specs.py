@@ -12,7 +12,7 @@ import pluggy
 import pytest
 
 from plant_cli.api import BackboneSpec, LossSpec, PluginError, PluginRecord, Result, ShortlistSpec, Spec, StageSpec, hookimpl
-from plant_cli.api.hooks import GROUP, HOOK_SPECS, HOOKS
+from plant_cli.api.hooks import ENTRY_POINT_GROUP, HOOK_SPECS, HOOKS
 from plant_cli.api.specs import KINDS, TABLE, kind_of
 from plant_cli.testing.checklist import checks_of
 
@@ -56,7 +56,7 @@ def test_a_spec_belongs_to_its_kind() -> None:
 
 
 def test_pluggy_calls_each_hook_of_a_plugin() -> None:
-    manager = pluggy.PluginManager(GROUP)
+    manager = pluggy.PluginManager(ENTRY_POINT_GROUP)
     manager.add_hookspecs(HOOK_SPECS)
     for name, kind in HOOKS.items():
         module = ModuleType(f"plugin_{kind.name}")

@@ -49,7 +49,7 @@ def programs(kinds: list[str], sizes: list[int]) -> Iterator[tuple[str, Any, dic
     for kind in sorted({*kinds} - {"bf16"}):
         pointers = ["scores", "relevance", "gains", "discounts", "losses", "ideals", "gradient"]
         types = {**dict.fromkeys(pointers, f"*{kind}"), "offsets": "*i64", "k": "i32"}
-        yield f"ranking, {kind}", ranking._pair_sums, types, {"SIGMA": 1.0, **ranking.BLOCK}
+        yield f"ranking, {kind}", ranking._pair_sums, types, {"SIGMA": 1.0, **ranking.LAUNCH}
 
 
 def compile_kernel(kernel: Any, types: dict[str, str], constants: dict[str, Any], capability: int) -> dict[str, int]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-from plant_cli.training.throughput import SIDE
+from plant_cli.training.throughput import MATRIX_SIDE
 
 COPIED = {"cpu": 1 << 28, "cuda": 1 << 31}
 """Bytes that are read and then written."""
@@ -15,7 +15,7 @@ COPIED = {"cpu": 1 << 28, "cuda": 1 << 31}
 
 def matrix(options: argparse.Namespace) -> Callable[[], object]:
     """One product in the benchmark's type."""
-    shape = (SIDE[options.device],) * 2
+    shape = (MATRIX_SIDE[options.device],) * 2
     left, right = (torch.randn(shape, dtype=getattr(torch, getattr(options, "dtype", "float32"))) for _ in range(2))
     return lambda: left @ right
 
@@ -38,7 +38,10 @@ def rates(figures: Mapping[str, Mapping[str, float]], work: Mapping[str, float],
         work: `operations` and `bytes` of ours.
         device: where they ran.
     """
-    most = {"operations": 2 * SIDE[device] ** 3 / figures["matrix"]["seconds"], "bytes": 2 * COPIED[device] / figures["copy"]["seconds"]}
+    most = {
+        "operations": 2 * MATRIX_SIDE[device] ** 3 / figures["matrix"]["seconds"],
+        "bytes": 2 * COPIED[device] / figures["copy"]["seconds"],
+    }
     reached = {name: amount / figures["ours"]["seconds"] for name, amount in work.items()}
     shares = {f"{name}_share": rate / most[name] for name, rate in reached.items()}
     return {**{f"{name}_per_second": rate for name, rate in reached.items()}, **shares}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from plant_cli.training.throughput import SIDE
+from plant_cli.training.throughput import MATRIX_SIDE
 from tests.benchmarks import attention, ranking, training
 from tests.benchmarks.contenders import measure
 from tests.benchmarks.machine import COPIED, rates
@@ -25,7 +25,7 @@ def test_measures_time_and_added_memory() -> None:
 
 def test_shares_are_of_what_the_machine_reached_in_the_same_run() -> None:
     figures = {"ours": {"seconds": 2.0}, "matrix": {"seconds": 1.0}, "copy": {"seconds": 4.0}}
-    found = rates(figures, {"operations": 2.0 * SIDE["cpu"] ** 3, "bytes": COPIED["cpu"]}, "cpu")
+    found = rates(figures, {"operations": 2.0 * MATRIX_SIDE["cpu"] ** 3, "bytes": COPIED["cpu"]}, "cpu")
     assert found["operations_share"] == 0.5  # the same work in twice the time
     assert found["bytes_share"] == 1.0  # a copy reads and writes: half the bytes in half the time
     assert found["bytes_per_second"] == COPIED["cpu"] / 2

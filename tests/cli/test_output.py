@@ -10,7 +10,7 @@ import re
 import pytest
 
 from plant_cli.api import Column, Result, Table
-from plant_cli.cli.output import FORMS, show
+from plant_cli.cli.output import OUTPUT_FORMS, show
 from tests.cli.conftest import Terminal
 
 TABLE = Table(
@@ -23,7 +23,7 @@ RESULT = Result(tables=[TABLE])
 
 
 def test_plain_columns_line_up() -> None:
-    assert FORMS["table"](RESULT).splitlines() == [
+    assert OUTPUT_FORMS["table"](RESULT).splitlines() == [
         "Main",
         "metric  P_@5 %       N         p",
         "a|b       23.5  12,345  0.000123",
@@ -34,31 +34,31 @@ def test_plain_columns_line_up() -> None:
 
 @pytest.mark.parametrize(("form", "delimiter"), [("csv", ","), ("tsv", "\t")])
 def test_separated_holds_raw_fractions(form: str, delimiter: str) -> None:
-    rows = list(csv.reader(io.StringIO(FORMS[form](RESULT)), delimiter=delimiter))
+    rows = list(csv.reader(io.StringIO(OUTPUT_FORMS[form](RESULT)), delimiter=delimiter))
     assert rows == [["metric", "P_@5 %", "N", "p"], ["a|b", "0.23456", "12345", "0.000123"], ["c,d", "nan", "", "1"]]
 
 
 def test_json_is_strict_and_prefers_data() -> None:
-    rows = json.loads(FORMS["json"](RESULT), parse_constant=pytest.fail)["tables"][0]["rows"]
+    rows = json.loads(OUTPUT_FORMS["json"](RESULT), parse_constant=pytest.fail)["tables"][0]["rows"]
     assert rows == [{"metric": "a|b", "P_@5 %": 0.23456, "N": 12345, "p": 0.000123}, {"metric": "c,d", "P_@5 %": None, "N": None, "p": 1}]
-    assert json.loads(FORMS["json"](Result(tables=[TABLE], data={"a": float("inf")}))) == {"a": None}
+    assert json.loads(OUTPUT_FORMS["json"](Result(tables=[TABLE], data={"a": float("inf")}))) == {"a": None}
 
 
 def test_json_lines_name_the_table_when_there_are_several() -> None:
-    one = [json.loads(line) for line in FORMS["jsonl"](RESULT).splitlines()]
+    one = [json.loads(line) for line in OUTPUT_FORMS["jsonl"](RESULT).splitlines()]
     assert [record["metric"] for record in one] == ["a|b", "c,d"]
     assert "table" not in one[0]
-    assert json.loads(FORMS["jsonl"](Result(tables=[TABLE, TABLE])).splitlines()[0])["table"] == "Main"
+    assert json.loads(OUTPUT_FORMS["jsonl"](Result(tables=[TABLE, TABLE])).splitlines()[0])["table"] == "Main"
 
 
 def test_markdown_escapes_and_aligns() -> None:
-    text = FORMS["md"](RESULT)
+    text = OUTPUT_FORMS["md"](RESULT)
     assert "| a\\|b | 23.5 | 12,345 | 0.000123 |" in text
     assert "|---|--:|--:|--:|" in text
 
 
 def test_latex_has_booktabs_and_escapes() -> None:
-    text = FORMS["latex"](RESULT)
+    text = OUTPUT_FORMS["latex"](RESULT)
     assert r"\begin{tabular}{lrrr}" in text
     assert r"metric & P\_@5 \% & N & p \\" in text
     assert all(rule in text for rule in (r"\toprule", r"\midrule", r"\bottomrule"))
@@ -82,7 +82,7 @@ def test_quiet_and_machine_forms_say_nothing_on_stderr(capsys: pytest.CaptureFix
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", OUTPUT_FORMS)
 def test_what_steers_a_terminal_is_written_out_on_one_and_kept_in_a_file(form: str) -> None:
     table = Table(title="\x1b[2J", columns=[Column(name="label\x1b")], rows=[("Z\x1b[31mred",)], notes=["\x1b[1m"])
     terminal, file = Terminal(), io.StringIO()

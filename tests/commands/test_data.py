@@ -94,7 +94,7 @@ def test_convert_refuses_what_it_cannot_write(act: Any, made: Path, tmp_path: Pa
 def test_shares_of_convert_are_the_whole_together(
     act: Any, made: Path, tmp_path: Path, name: str, of: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plant_cli.data.documents.BATCH", 7)
+    monkeypatch.setattr("plant_cli.data.documents.DOCUMENTS_IN_MEMORY", 7)
     source = tmp_path / "from" / name
     act("data convert", path=made, output=source)
     whole = act("data convert", path=source, output=tmp_path / "whole")

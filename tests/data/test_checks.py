@@ -26,7 +26,15 @@ from plant_cli.data.checks import (
 )
 from plant_cli.data.documents import digest, read_digests
 from plant_cli.data.drift import compare, divergence, likelihood_ratio
-from plant_cli.data.near_duplicates import NEAR, WORDS, digest_and_sign, find_near_duplicates, join_signatures, match_texts, sign_texts
+from plant_cli.data.near_duplicates import (
+    NEAR,
+    WORDS_PER_TRIPLE,
+    digest_and_sign,
+    find_near_duplicates,
+    join_signatures,
+    match_texts,
+    sign_texts,
+)
 
 Row = tuple[str | None, str | None, list[str | None] | None]
 
@@ -202,7 +210,10 @@ def change(given: str, places: int, seed: int = 0) -> str:
 
 def similarity(first: str, second: str) -> float:
     """The plain reference: Jaccard similarity of word triples."""
-    sets = [{tuple(words[i : i + WORDS]) for i in range(len(words) - WORDS + 1)} for words in (first.split(), second.split())]
+    sets = [
+        {tuple(words[i : i + WORDS_PER_TRIPLE]) for i in range(len(words) - WORDS_PER_TRIPLE + 1)}
+        for words in (first.split(), second.split())
+    ]
     return len(sets[0] & sets[1]) / len(sets[0] | sets[1])
 
 

@@ -95,7 +95,7 @@ def test_a_corpus_without_documents_is_told() -> None:
 
 @pytest.mark.parametrize("rows", [range(9), range(1), range(2, 8), range(3, 3), range(8, 9)])
 def test_some_rows_are_read_without_the_texts_of_others(rows: range, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BATCH", 2)
+    monkeypatch.setattr(module, "DOCUMENTS_IN_MEMORY", 2)
     read: list[int] = []
 
     def look(texts: pl.Series) -> pl.Series:
@@ -136,7 +136,7 @@ def test_what_a_digest_holds() -> None:
 def test_batches_change_neither_digests_nor_fingerprints(
     dataset: Dataset, frames: dict[SplitName, pl.DataFrame], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "BATCH", 2)
+    monkeypatch.setattr(module, "DOCUMENTS_IN_MEMORY", 2)
     first = read_first(dataset, SilentReporter())
     assert list(first.digests) == ["train", "validation", "test"]
     for name, frame in frames.items():
@@ -148,7 +148,7 @@ def test_batches_change_neither_digests_nor_fingerprints(
             labels_hash=hash_json(tidy(frame)["labels"].to_list()),
         )
         assert first.documents[name].equals(tidy(frame))
-    monkeypatch.setattr(module, "KEPT", 100)
+    monkeypatch.setattr(module, "BYTES_IN_MEMORY", 100)
     assert not read_first(dataset, SilentReporter()).documents, "a large corpus does not stay in memory"
     assert all(digest(frames[name]).equals(found) for name, found in read_digests(dataset, SilentReporter()).items())
 
@@ -168,7 +168,7 @@ FRAME = pl.DataFrame(ROWS, schema={"doc_id": pl.String, "text": pl.String, "labe
 
 @pytest.fixture
 def texts(monkeypatch: pytest.MonkeyPatch) -> SplitTexts:
-    monkeypatch.setattr(module, "BATCH", 2)
+    monkeypatch.setattr(module, "DOCUMENTS_IN_MEMORY", 2)
     return SplitTexts(Dataset(splits={"train": FRAME.lazy()}), "train", 6, frozenset({"d3"}))
 
 

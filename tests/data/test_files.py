@@ -43,7 +43,7 @@ from plant_cli.data.files import (
     write_json_lines,
 )
 from plant_cli.data.lines import (
-    LISTED,
+    LINES_LISTED,
     BadRows,
     bare_name,
     decode_text,
@@ -388,7 +388,7 @@ def test_the_first_ten_are_listed_and_all_are_kept(tmp_path: Path) -> None:
         bad.add(Path("x.txt"), line, "no tab", f"row\t{line}")
     (remark,) = bad.close()
     assert remark.startswith("12 rows cannot be read")
-    assert remark.count("no tab") == LISTED
+    assert remark.count("no tab") == LINES_LISTED
     kept = (tmp_path / "rejects.tsv").read_text().splitlines()
     assert len(kept) == 13
     assert kept[1] == 'x.txt\t1\t\tno tab\t"row\t1"'
@@ -413,14 +413,14 @@ def test_nothing_is_said_where_nothing_is_wrong() -> None:
 
 
 def test_a_file_of_another_encoding_is_an_error_and_costs_no_documents(tmp_path: Path) -> None:
-    (tmp_path / "x").write_bytes("naïve\n".encode("latin-1") * LISTED + b"plain\n")
+    (tmp_path / "x").write_bytes("naïve\n".encode("latin-1") * LINES_LISTED + b"plain\n")
     bad = BadRows()
     assert [line for _, line in read_lines(tmp_path / "x", bad)] == ["plain"]
-    assert len(bad.rows) == LISTED
-    (tmp_path / "x").write_bytes("naïve\n".encode("latin-1") * (LISTED + 1))
+    assert len(bad.rows) == LINES_LISTED
+    (tmp_path / "x").write_bytes("naïve\n".encode("latin-1") * (LINES_LISTED + 1))
     with pytest.raises(DataError, match="not UTF-8: more than 10 rows") as caught:
         list(read_lines(tmp_path / "x", BadRows()))
-    assert caught.value.where == f"{tmp_path / 'x'}, line {LISTED + 1}, column 3"
+    assert caught.value.where == f"{tmp_path / 'x'}, line {LINES_LISTED + 1}, column 3"
     assert "--encoding" in caught.value.todo
 
 

@@ -160,8 +160,8 @@ def test_a_corpus_that_waits_in_files_shows_progress_and_a_small_one_none(tmp_pa
     tables.write_table(pl.DataFrame(ROWS).with_columns(split=pl.lit("train")), path)
     small, large = Watcher(), Watcher()
     load_dataset(context(small), DataSection(path=str(path)))
-    monkeypatch.setattr(tables, "LARGE", 100)
-    monkeypatch.setattr(blocks_of_text, "BLOCK", 150)
+    monkeypatch.setattr(tables, "LARGE_TABLE", 100)
+    monkeypatch.setattr(blocks_of_text, "CHARACTERS_PER_BLOCK", 150)
     load_dataset(context(large), DataSection(path=str(path)))
     assert small.shown == []
     assert {what for what, _ in large.shown} == {f"unpacking {path}"}

@@ -15,7 +15,7 @@ from plant_cli.api import ArtefactError
 from plant_cli.data import records as integrity
 from plant_cli.data.files import hash_file, write_json
 from plant_cli.data.records import (
-    FORMAT,
+    RECORD_FORMAT,
     Facts,
     RunHeader,
     StageRecord,
@@ -29,16 +29,16 @@ from plant_cli.data.records import (
     stamp,
 )
 
-HEADER = {"format": FORMAT, "created": "2026-01-01T00:00:00+00:00", "plant_version": "0.1.0"}
+HEADER = {"format": RECORD_FORMAT, "created": "2026-01-01T00:00:00+00:00", "plant_version": "0.1.0"}
 
 RECORD: dict[str, Any] = {"status": "done", "stage": "mig", "tag": None, "options": {}, "sections": {}, "seed": 0, "started": "2026"}
 
 
 def test_a_newer_format_says_which_version_wrote_it(tmp_path: Path) -> None:
-    write_json(tmp_path / "run.json", {**HEADER, "format": FORMAT + 1, "plant_version": "9.1.0", "shape": "unknown"})
-    with pytest.raises(ArtefactError, match=f"format {FORMAT + 1}, written by plant 9.1.0") as caught:
+    write_json(tmp_path / "run.json", {**HEADER, "format": RECORD_FORMAT + 1, "plant_version": "9.1.0", "shape": "unknown"})
+    with pytest.raises(ArtefactError, match=f"format {RECORD_FORMAT + 1}, written by plant 9.1.0") as caught:
         read_record(tmp_path / "run.json", RunHeader, "the header")
-    assert caught.value.expected == f"format {FORMAT} or older"
+    assert caught.value.expected == f"format {RECORD_FORMAT} or older"
     assert caught.value.exit_code == 4
 
 
@@ -89,16 +89,16 @@ def check(found: dict[str, object], **wanted: str) -> None:
 
 
 def test_a_stamp_holds_the_format_and_the_hashes_that_apply() -> None:
-    assert stamp() == {"format": str(FORMAT)}
-    assert stamp(labels=A) == {"format": str(FORMAT), "label_hash": A}
-    assert stamp(labels=A, tokenizer=B) == {"format": str(FORMAT), "label_hash": A, "tokenizer_hash": B}
+    assert stamp() == {"format": str(RECORD_FORMAT)}
+    assert stamp(labels=A) == {"format": str(RECORD_FORMAT), "label_hash": A}
+    assert stamp(labels=A, tokenizer=B) == {"format": str(RECORD_FORMAT), "label_hash": A, "tokenizer_hash": B}
 
 
 def test_what_was_stamped_passes_and_only_that() -> None:
     for found, wanted, unlike in (
         (stamp(labels=A, tokenizer=B), {"labels": A, "tokenizer": B}, {"labels": A, "tokenizer": A}),
         (stamp(labels=A), {"tokenizer": None}, {"tokenizer": A}),
-        ({"format": FORMAT, "label_hash": A}, {"labels": A}, {"labels": B}),  # JSON may hold the format as a number
+        ({"format": RECORD_FORMAT, "label_hash": A}, {"labels": A}, {"labels": B}),  # JSON may hold the format as a number
     ):
         check(found, **wanted)  # type: ignore[arg-type]
         with pytest.raises(ArtefactError, match="the relevance was made for another"):

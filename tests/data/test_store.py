@@ -172,7 +172,7 @@ def parts(corpus: StoredCorpus, name: SplitName) -> list[tuple[str, str, list[in
 @pytest.mark.parametrize("validation", [True, False])
 def test_a_stream_is_the_split(dataset: Dataset, tmp_path: Path, validation: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     for room in ("documents", "store"):
-        monkeypatch.setattr(f"plant_cli.data.{room}.BATCH", 2)
+        monkeypatch.setattr(f"plant_cli.data.{room}.DOCUMENTS_IN_MEMORY", 2)
     more = pl.DataFrame(
         {"doc_id": [f"m{i}" for i in range(9)], "text": [f"more text, number {i}" for i in range(9)], "labels": [["B1"]] * 9}
     )

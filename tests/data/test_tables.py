@@ -307,8 +307,8 @@ def read(
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     with pytest.MonkeyPatch.context() as patch:
         if size is not None:
-            patch.setattr(tables, "LARGE", size)
-            patch.setattr(text_tables, "BLOCK", size)
+            patch.setattr(tables, "LARGE_TABLE", size)
+            patch.setattr(text_tables, "CHARACTERS_PER_BLOCK", size)
         return scan_table(path, bad=bad, encoding=encoding).collect()
 
 
@@ -372,7 +372,7 @@ def test_a_quote_amid_a_field_is_part_of_it(path: Path, quotes: int) -> None:
 
 
 def test_a_quote_that_is_never_closed_fills_no_memory(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_tables, "LONGEST", 60)
+    monkeypatch.setattr(text_tables, "LONGEST_ROW", 60)
     error = refuse(path, 'a,b\n1,2\n3,"' + "4\n" * 100 + '",5\n')
     assert (error.what, error.where) == ("a quoted field is not closed", f"{path}, line 3")
 

@@ -18,8 +18,8 @@ from plant_cli.data.loading import load_dataset
 from plant_cli.data.prepare import prepare
 from plant_cli.data.store import open_corpus
 from plant_cli.data.vocabularies import (
-    SCHEMA,
     SYSTEMS,
+    VOCABULARY_SCHEMA,
     System,
     add_dot,
     align,
@@ -194,7 +194,7 @@ def test_lists_in_cells(tmp_path: Path) -> None:
 
 
 def test_tidying_keeps_the_schema() -> None:
-    assert tidy_labels(pl.DataFrame({"label": [" a "], "extra": [1]})).schema == pl.Schema(SCHEMA)
+    assert tidy_labels(pl.DataFrame({"label": [" a "], "extra": [1]})).schema == pl.Schema(VOCABULARY_SCHEMA)
 
 
 def test_only_a_pair_of_angle_brackets_is_taken_off() -> None:

@@ -54,7 +54,7 @@ def test_weights_count_draws():
 def test_blocks_change_nothing(make_random, families, monkeypatch):
     metrics = everything(make_random(2), families)
     whole = resample(metrics, 9, np.random.default_rng(3))
-    monkeypatch.setattr(bootstrap, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(bootstrap, "BOOTSTRAP_BYTES", 1)
     told = []
     assert np.allclose(resample(metrics, 9, np.random.default_rng(3), told.append), whole, equal_nan=True)
     assert sum(told) == 9
@@ -116,7 +116,7 @@ def test_the_interval_of_a_mean_covers_as_often_as_it_says():
 def test_the_weights_of_a_block_stay_within_the_bound():
     sizes = list(bootstrap.Sums([np.zeros((1000, 1))]).block_sizes(100_000))
     assert sum(sizes) == 100_000
-    assert 8 * 1000 * max(sizes) <= bootstrap.BLOCK_BYTES
+    assert 8 * 1000 * max(sizes) <= bootstrap.BOOTSTRAP_BYTES
 
 
 def test_the_jackknife_is_the_usual_standard_error_of_a_mean():

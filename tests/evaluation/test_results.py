@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from plant_cli.api import ArtefactError, GateFailed
 from plant_cli.commands.command_options import EvalOptions, SignificanceOptions
-from plant_cli.evaluation.conventions import CONVENTIONS, HELP, ConventionName
+from plant_cli.evaluation.conventions import CONVENTION_HELP, CONVENTIONS, ConventionName
 from plant_cli.evaluation.results import Bound, ScoringOptions, check_gates, parse_gates, read_metrics
 
 VALUES = {"P@5": 0.6, "R@10[1-5]": 0.2, "R@10[>500]": 0.7, "p[R@10[>500]]": 0.04}
@@ -116,5 +116,5 @@ def test_every_convention_says_all_that_it_assumes():
 
 
 def test_the_help_says_whose_way_each_is():
-    assert HELP.startswith("Whose way of scoring: plant (this tool's), paper (")
-    assert all(f"{name} (" in HELP for name in CONVENTIONS)
+    assert CONVENTION_HELP.startswith("Whose way of scoring: plant (this tool's), paper (")
+    assert all(f"{name} (" in CONVENTION_HELP for name in CONVENTIONS)

@@ -110,7 +110,7 @@ def threads() -> Iterator[int]:
 @pytest.mark.parametrize("name", ALL_FORMS)
 @pytest.mark.parametrize("held", [None, 1, 1 << 18])
 def test_a_form_equals_the_textbook_whatever_is_held_at_a_time(name: str, held: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    for bounds in (attention.SCORES, attention.ELEMENTS) if held else ():
+    for bounds in (attention.LOG_ATTENTION_SCORES, attention.ATTENTION_NUMBERS) if held else ():
         monkeypatch.setitem(bounds, "cpu", held)
     ours, plain = ALL_FORMS[name]
     tensors = random_tensors(*LEAVES)
@@ -123,7 +123,7 @@ def test_a_form_equals_the_textbook_whatever_is_held_at_a_time(name: str, held: 
 def test_wanted_pairs_are_as_among_all_and_the_others_have_no_gradient(
     name: str, elements: int, kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attention, "KEPT", kept)
+    monkeypatch.setattr(attention, "SCORES_IN_MEMORY", kept)
     ours, plain = FORMS[name]
     tensors = random_tensors(*LEAVES)
     wanted = torch.rand(DOCUMENTS, LABELS, generator=torch.Generator().manual_seed(4)) < 0.4
@@ -174,7 +174,7 @@ def test_numbers_and_gradients_do_not_depend_on_threads(threads: int, name: str,
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("scores", [1, 1 << 18])
 def test_sharpened_states_are_those_of_each_factor(threads: int, count: int, scores: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(attention.SCORES, "cpu", scores)
+    monkeypatch.setitem(attention.LOG_ATTENTION_SCORES, "cpu", scores)
     torch.set_num_threads(count)
     queries, _, keys, values = random_tensors(*LEAVES)
     factors = (1.0, 0.5, 0.3, 0.25)

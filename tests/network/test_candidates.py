@@ -85,7 +85,7 @@ def batch(small_network: Callable[..., Any]) -> tuple[Any, Reading]:
 
 def test_blocks_of_labels_give_what_all_at_once_give(batch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = score_all(*batch, 7)
-    monkeypatch.setattr(candidates, "BLOCK", 3)
+    monkeypatch.setattr(candidates, "LABELS_PER_BLOCK", 3)
     assert whole.shape == (3, 7)
     torch.testing.assert_close(score_all(*batch, 7), whole)
 
@@ -111,7 +111,7 @@ def test_wanted_pairs_are_scored_as_among_all(batch: Any, wrap: Callable[[Any], 
     decoder, reading = batch
     weights = [decoder.queries, decoder.boost_scale, decoder.to_key.weight, decoder.bias]
     whole = score_all(decoder, reading, 7)
-    monkeypatch.setattr(candidates, "BLOCK", block)
+    monkeypatch.setattr(candidates, "LABELS_PER_BLOCK", block)
     found = score_pairs(wrap(decoder), reading, WANTED)
     assert (found[~WANTED] == UNSCORED).all()
     assert not torch.sigmoid(found[1]).any()

@@ -165,7 +165,7 @@ def test_blocks_respect_the_memory_budget(corpus: Any, terms_of: Any, monkeypatc
         return mutual_information(counts)
 
     signal = Signal(score=score, signed=True)
-    budget = 100 * engine.BYTES_PER_PAIR
+    budget = 100 * engine.BYTES_PER_WEIGHED_PAIR
     counting = MemoryCounts(terms_of(presence), csr_array(gold.astype(int)))
     blocks = list(keep_words(counting, signal, Selection(memory=budget)))
     assert max(largest) <= 100
@@ -180,7 +180,7 @@ def test_words_that_never_meet_a_label_count_towards_the_budget(corpus: Any, ter
     signal = Signal(score=mutual_information)
     sizes = {}
     for sign in ("positive", "any"):
-        selection = Selection(sign=sign, k=30, memory=100 * engine.BYTES_PER_PAIR)  # type: ignore[arg-type]
+        selection = Selection(sign=sign, k=30, memory=100 * engine.BYTES_PER_WEIGHED_PAIR)  # type: ignore[arg-type]
         sizes[sign] = [len(block.offsets) - 1 for block in keep_words(counting, signal, selection)]
     assert max(sizes["positive"]) > 1
     assert sizes["any"] == [1] * gold.shape[1]
@@ -224,7 +224,7 @@ def test_minus_infinity_means_never(corpus: Any, terms_of: Any, kept_by: Any) ->
 
 
 def test_threads_share_the_memory_budget() -> None:
-    bounds, memory = np.full(6, 50), 100 * engine.BYTES_PER_PAIR
+    bounds, memory = np.full(6, 50), 100 * engine.BYTES_PER_WEIGHED_PAIR
     assert engine.cut_labels(bounds, 10**6, Selection(memory=memory, jobs=1)) == [0, 2, 4, 6]
     assert engine.cut_labels(bounds, 10**6, Selection(memory=memory, jobs=2)) == [0, 1, 2, 3, 4, 5, 6]
 

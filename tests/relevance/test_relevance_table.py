@@ -15,8 +15,8 @@ from plant_cli.api import ArtefactError
 from plant_cli.relevance.cooccurrence import Margins
 from plant_cli.relevance.engine import KeptWords
 from plant_cli.relevance.relevance_table import (
-    FILE,
-    FORMS,
+    EDITS_FILE,
+    FORMS_FILE,
     LabelEdits,
     load_relevance,
     read_edits,
@@ -216,15 +216,15 @@ PAIRS = [("haus", "häuser"), ("gut", "gut"), ("haus", "haus")]
 
 def test_forms_are_kept_in_their_order_and_without_any_there_is_no_file(tmp_path: Path) -> None:
     write_forms(tmp_path, [])
-    assert not (tmp_path / FORMS).exists()
+    assert not (tmp_path / FORMS_FILE).exists()
     assert read_forms(tmp_path) == {}
     write_forms(tmp_path, PAIRS)
     assert read_pairs(tmp_path) == PAIRS
     assert read_forms(tmp_path) == {"haus": ["häuser", "haus"]}
-    (tmp_path / FORMS).write_bytes(b"no table")
+    (tmp_path / FORMS_FILE).write_bytes(b"no table")
     with pytest.raises(ArtefactError, match="cannot be read") as caught:
         read_pairs(tmp_path)
-    assert FORMS in caught.value.where
+    assert FORMS_FILE in caught.value.where
 
 
 def test_round_trip_keeps_words_that_yaml_would_change(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_later_edits_win() -> None:
 def test_nothing_left_removes_the_file(tmp_path: Path) -> None:
     write_edits(tmp_path, {"a": LabelEdits(deny=frozenset({"x"}))})
     write_edits(tmp_path, {"a": LabelEdits()})
-    assert not (tmp_path / FILE).exists()
+    assert not (tmp_path / EDITS_FILE).exists()
     assert read_edits(tmp_path) == {}
 
 
@@ -262,10 +262,10 @@ def test_nothing_left_removes_the_file(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_is_wrong_is_refused(text: str, what: str, tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text(text)
+    (tmp_path / EDITS_FILE).write_text(text)
     with pytest.raises(ArtefactError) as caught:
         read_edits(tmp_path)
     assert what in caught.value.what
-    assert FILE in caught.value.where
+    assert EDITS_FILE in caught.value.where
     assert "mig edit" in caught.value.todo
     assert caught.value.exit_code == 4

@@ -15,7 +15,7 @@ from plant_cli.api import Column, ComponentError, Table
 from plant_cli.evaluation.results import Bound
 from plant_cli.report.contents import gather
 from plant_cli.report.drawing import Drawing, plot_bounds, require_packages
-from plant_cli.report.evaluated import SHARES
+from plant_cli.report.evaluated import SHARE_COLUMNS
 from plant_cli.report.marked_documents import Reasons
 from plant_cli.report.page import Contents, MarkedDocument, MarkedLabel, PageSection, Passage, render, set_commands, write_contents
 
@@ -160,7 +160,7 @@ def test_a_page_of_131_thousand_labels_stays_small(systems, gathered, tmp_path, 
             "train_count": rng.integers(1, 600, n),
             "test_count": rng.integers(0, 4, n),
             **dict.fromkeys(("tp", "fp", "fn"), pl.Series([1] * n)),
-            **{name: rng.random(n) for name in SHARES},
+            **{name: rng.random(n) for name in SHARE_COLUMNS},
         }
     )
     monkeypatch.setattr("plant_cli.report.evaluated.Evaluated.read_labels", lambda self: frame)

@@ -15,7 +15,7 @@ from plant_cli.api import ResourceError, UsageError
 from plant_cli.runs import group
 from plant_cli.runs.group import SINGLE_PROCESS, Processes, join_processes
 from plant_cli.runs.processes import (
-    OWN,
+    OWN_VARIABLES,
     TOGETHER,
     default_threads,
     leave_group,
@@ -31,7 +31,7 @@ LAUNCHED = {"RANK": "2", "WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1", "MASTER_
 
 @pytest.fixture(autouse=True)
 def _not_launched(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (*TOGETHER, *OWN):
+    for name in (*TOGETHER, *OWN_VARIABLES):
         monkeypatch.delenv(name, raising=False)
 
 

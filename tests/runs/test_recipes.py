@@ -16,7 +16,7 @@ from plant_cli.evaluation.results import ScoringOptions
 from plant_cli.registry import Registry
 from plant_cli.runs import recipes as sources
 from plant_cli.runs.recipes import (
-    DEFAULT,
+    DEFAULT_ORIGIN,
     RecipeLayer,
     dump_yaml,
     find_recipe,
@@ -82,7 +82,7 @@ def test_later_layers_win_and_mappings_are_merged() -> None:
     assert merged.values == {"a": {"x": 1, "y": 5}, "b": {"z": 3}}
     assert merged.origin(("a", "x")) == "base:1"
     assert merged.origin(("a", "y")) == "over:1"
-    assert merged.origin(("a", "none")) == DEFAULT
+    assert merged.origin(("a", "none")) == DEFAULT_ORIGIN
 
 
 def test_merging_leaves_its_arguments_alone() -> None:
@@ -118,7 +118,7 @@ def test_origins_of_a_replaced_component_are_forgotten() -> None:
     base = parse_yaml("model:\n  backbone: {name: tiny, layers: 3}", "base")
     merged = merge(base, nest(("model", "backbone"), "big", "--set"))
     assert merged.origin(("model", "backbone", "name")) == "--set"
-    assert merged.origin(("model", "backbone", "layers")) == DEFAULT
+    assert merged.origin(("model", "backbone", "layers")) == DEFAULT_ORIGIN
 
 
 def test_a_bare_name_keeps_its_origin_when_options_join_it() -> None:
@@ -140,7 +140,7 @@ def test_flags_know_their_names() -> None:
     assert layer.values == {"data": {"text_column": "body"}}
     assert layer.origin(("data", "text_column")) == "flag --text-column"
     assert layer.nearest(("data", "text_column", "1")) == "flag --text-column"  # for messages
-    assert layer.nearest(("z",)) == DEFAULT
+    assert layer.nearest(("z",)) == DEFAULT_ORIGIN
 
 
 def test_extends_is_relative_to_the_file_and_is_overridden(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_words_are_those_that_the_analyser_finds_and_are_found_once(corpus: Any,
 
 
 def test_a_shard_has_its_rows(corpus: Any, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plant_cli.data.store.BATCH", 2)
+    monkeypatch.setattr("plant_cli.data.store.DOCUMENTS_IN_MEMORY", 2)
     whole = spelt(open_words(session, corpus, "train").documents)
     for shard in (Shard(1, 2), Shard(2, 2)):
         assert spelt(open_words(session, corpus, "train", shard=shard).documents) == whole[shard.rows]

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from scoring.conftest import Drawn
 
 from plant_cli.scoring.frequency_linear import FrequencyLinear, fit_logistic
-from plant_cli.scoring.fusion import KNOTS, ScoredPairs, fit_fusion, fuse, gather_pairs, learned_nothing, standardise
+from plant_cli.scoring.fusion import FUSION_KNOTS, ScoredPairs, fit_fusion, fuse, gather_pairs, learned_nothing, standardise
 from plant_cli.scoring.sparse_scores import SparseScores, find_pairs, keep_best
 
 Floats = npt.NDArray[np.float64]
@@ -124,7 +124,7 @@ def test_leave_one_out_pairs_count_one_document_less_and_those_of_none_take_no_p
 
 def test_labels_of_no_document_count_as_those_of_one(drawn: Drawn) -> None:
     pairs = gather_pairs([drawn_scores(drawn.gold, 0, 1.0)])
-    fusion = fit_fusion(pairs, drawn.gold, drawn.train_counts, left_out=False, knots=KNOTS)
+    fusion = fit_fusion(pairs, drawn.gold, drawn.train_counts, left_out=False, knots=FUSION_KNOTS)
     none, one = (fuse(fusion, pairs, np.full(9, count)).matrix.toarray() for count in (0, 1))
     np.testing.assert_array_equal(none, one)
 
@@ -187,7 +187,7 @@ def test_labels_without_documents_are_weighed_as_those_that_lose_their_only_one(
     counts, right = gold.sum(axis=0), csr_array(gold)
     pairs = gather_pairs([drawn_scores(right, seed, 2.0) for seed in (0, 1)])
     found = fit_fusion(pairs, right, counts, left_out=True, zero_shot=[False, True])
-    assert found.knots.tolist() == [0, *KNOTS]
+    assert found.knots.tolist() == [0, *FUSION_KNOTS]
     once = counts[pairs.labels] == 1
     design = np.stack([pairs.values[once, 1], np.ones(once.sum())], axis=1)
     weight, bias = fit_logistic(design, gold[pairs.rows[once], pairs.labels[once]] == 1, 0.03 * 40, np.zeros(2))
@@ -214,7 +214,7 @@ def test_labels_of_documents_are_weighed_alike_with_and_without_labels_of_none()
     wide = csr_array((gold.data, gold.indices, gold.indptr), shape=(30, 15))
     more = replace(pairs, shape=(30, 15))
     found = fit_fusion(more, wide, np.pad(counts, (0, 3)), left_out=True, zero_shot=[True])
-    assert plain.knots.tolist() == list(KNOTS)
+    assert plain.knots.tolist() == list(FUSION_KNOTS)
     np.testing.assert_allclose(found.weights[:, 1:], plain.weights)
     np.testing.assert_allclose(found.bias[1:], plain.bias)
     np.testing.assert_allclose(

@@ -284,7 +284,7 @@ def test_labels_some_at_a_time_are_all_labels_at_once(drawn: Drawn, pairs: int, 
     given = drawn.counts, drawn.gold, positive_information
     whole, few = measure_relevance(*given).toarray(), measure_relevance(*given, 3).toarray()
     left_out, best = leave_out_words(*given, k=99).matrix.toarray(), leave_out_words(*given, k=4)
-    monkeypatch.setattr("plant_cli.scoring.lexical.PAIRS", pairs)
+    monkeypatch.setattr("plant_cli.scoring.lexical.WORD_LABEL_PAIRS", pairs)
     assert len(cut_labels(drawn.counts, drawn.gold)) > 1
     np.testing.assert_array_equal(measure_relevance(*given).toarray(), whole)
     np.testing.assert_array_equal(measure_relevance(*given, 3).toarray(), few)

@@ -23,7 +23,7 @@ from plant_cli.scoring.averaging import Mean, average_members, find_best, join_m
 from plant_cli.scoring.calibration import Calibration
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fused_scorers import Combination
-from plant_cli.scoring.network_scores import WHOLE, Combine, NetworkModel, TopCollector, score_documents, top_labels
+from plant_cli.scoring.network_scores import FINAL_SCORES, Combine, NetworkModel, TopCollector, score_documents, top_labels
 from plant_cli.scoring.top_labels import Scoring, TopLabels
 from tests.scoring.conftest import split_words
 
@@ -36,7 +36,7 @@ TEXTS = ["a fever", "a cough and a fever and much more to be said about it all",
 def run_network(network: Any, k: int = 4, batch: int = 2, **options: Any) -> TopLabels:
     reader = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "test"), CPU)
     scoring = Scoring(name="test", k=k, batch=batch, reporter=SilentReporter(), **options)
-    return score_documents(network, reader, CPU, scoring)[WHOLE]
+    return score_documents(network, reader, CPU, scoring)[FINAL_SCORES]
 
 
 def test_the_best_are_collected_and_all_logits_handed_on() -> None:
@@ -200,7 +200,7 @@ def test_folding_changes_no_score(small_network: Callable[..., Any], dtype: torc
     network, reporter = small_network(labels=30), SilentReporter()
     reader = LiveReader(network, tokenize(network, FEW_TEXTS, reporter, "test"), hardware)
     scoring = Scoring(name="test", k=5, batch=2, reporter=reporter)
-    expected = score_documents(network, reader, hardware, scoring)[WHOLE]
+    expected = score_documents(network, reader, hardware, scoring)[FINAL_SCORES]
     trained = network.decoder
     found = NetworkModel(combination=None, network=network, hardware=hardware, analyser=PLAIN).score(FEW_TEXTS, scoring)
     assert network.decoder is not trained

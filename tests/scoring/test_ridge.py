@@ -30,7 +30,7 @@ from plant_cli.scoring.sparse_scores import multiply_best
 def test_whatever_is_multiplied_densely_the_products_are_the_same(
     drawn: Drawn, frequent: float, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plant_cli.scoring.ridge.FREQUENT", frequent)
+    monkeypatch.setattr("plant_cli.scoring.ridge.DENSE_FROM", frequent)
     monkeypatch.setattr("plant_cli.scoring.ridge.DENSE", most)
     train, documents = unit_rows(drawn.counts), unit_rows(draw(1, documents=6).counts)
     similarity = Similarity(train)
@@ -127,7 +127,7 @@ def test_the_inverse_is_whole_in_blocks_of_any_size(drawn: Drawn, monkeypatch: p
     kernel = Similarity(unit_rows(drawn.counts)).square()
     before = kernel.copy()
     for side in (7, 30, 1024):
-        monkeypatch.setattr(ridge, "SIDE", side)
+        monkeypatch.setattr(ridge, "ROWS_PER_BLOCK", side)
         np.testing.assert_allclose(invert_kernel(kernel) @ (kernel + 0.3 * np.eye(30)), np.eye(30), atol=1e-5)
     np.testing.assert_array_equal(kernel, before)
 
@@ -175,7 +175,7 @@ def test_weights_without_documents_are_those_of_a_regression_on_the_others(drawn
 
 @pytest.mark.parametrize("sampled", [1, 2, 8])
 def test_the_largest_weights_are_found_among_terms_with_equal_columns(drawn: Drawn, sampled: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ridge, "SAMPLED", sampled)
+    monkeypatch.setattr(ridge, "COLUMNS_PER_SAMPLE", sampled)
     places = np.concatenate([np.arange(25), [7, 7, 3, 20, 20, 20]])
     train = csr_array(unit_rows(drawn.counts)[:, places])
     inverse = invert_kernel(Similarity(train).square())

@@ -16,7 +16,7 @@ from plant_cli.data.labels import LabelTable
 from plant_cli.scoring.calibration import Calibration, IsotonicMap
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, NamedScorer
-from plant_cli.scoring.scorer_files import SCORERS, read_scorers, write_scorers
+from plant_cli.scoring.scorer_files import SCORERS_FILE, read_scorers, write_scorers
 
 
 def linear(sources: int) -> FrequencyLinear:
@@ -73,7 +73,7 @@ STORED = combine({"words": {"idf": np.array([1.5, 0.1])}, "titles": {"vectors": 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     maps = (IsotonicMap(least=1, logits=np.array([-1.0, 2.0]), values=np.array([0.0, 0.5])),)
     write(tmp_path, combine({one.name: dict(one.scorer.tensors()) for one in STORED.scorers.scorers}, maps=maps))  # type: ignore[union-attr]
-    assert json.loads((tmp_path / SCORERS).read_text())["figures"] == {"ECE": 0.1}
+    assert json.loads((tmp_path / SCORERS_FILE).read_text())["figures"] == {"ECE": 0.1}
     found = read(tmp_path)
     assert found is not None
     assert found.scorers is not None
@@ -134,8 +134,8 @@ def test_another_label_order_is_refused(tmp_path: Path) -> None:
     write(tmp_path, STORED)
     with pytest.raises(ArtefactError, match="another label order"):
         read(tmp_path, OTHERS)
-    content = json.loads((tmp_path / SCORERS).read_text())
-    (tmp_path / SCORERS).write_text(json.dumps({**content, "label_hash": OTHERS.hash}))
+    content = json.loads((tmp_path / SCORERS_FILE).read_text())
+    (tmp_path / SCORERS_FILE).write_text(json.dumps({**content, "label_hash": OTHERS.hash}))
     with pytest.raises(ArtefactError, match="the scorer 'words' was made for another label order"):
         read(tmp_path, OTHERS)
 
@@ -156,7 +156,7 @@ def test_a_missing_scorer_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("change", [{"fusion": 3}, {"calibration": None}, {"scorers": [{"name": "../words"}]}, {"figures": ...}])
 def test_damaged_weights_and_paths_that_leave_the_folder_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
     write(tmp_path, STORED)
-    content = {**json.loads((tmp_path / SCORERS).read_text()), **change}
-    (tmp_path / SCORERS).write_text(json.dumps({name: value for name, value in content.items() if value is not ...}))
+    content = {**json.loads((tmp_path / SCORERS_FILE).read_text()), **change}
+    (tmp_path / SCORERS_FILE).write_text(json.dumps({name: value for name, value in content.items() if value is not ...}))
     with pytest.raises(ArtefactError, match="file of scorers is damaged"):
         read(tmp_path)

@@ -195,7 +195,7 @@ def test_the_loss_of_groups_is_added(parts: Parts, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("way", ["once", "blocks", "sparse", "few candidates", "many candidates"])
 def test_a_batch_is_read_once_for_labels_and_groups(parts: Parts, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In training, where values are dropped, both losses see the same states, however labels are scored."""
-    monkeypatch.setattr(label_scores, "BLOCK", 2 if way == "blocks" else label_scores.BLOCK)
+    monkeypatch.setattr(label_scores, "LABELS_PER_BLOCK", 2 if way == "blocks" else label_scores.LABELS_PER_BLOCK)
     shape = DecoderShape(hidden=16, labels=6, parents=["a", "a", "b", "b", "c", "c"])
     torch.manual_seed(0)
     decoder = JointLaat(JointLaatOptions(lstm=5, inner=4, context=3, dropout=0.5), shape).train()

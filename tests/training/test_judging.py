@@ -29,7 +29,7 @@ from plant_cli.scoring.top_labels import Scoring, TopLabels
 from plant_cli.training import validation
 from plant_cli.training.judging import Judge, find_families
 from plant_cli.training.materials import Material
-from plant_cli.training.validation import FEW, Validation, limit_assigned
+from plant_cli.training.validation import FEW_ASSIGNED, Validation, limit_assigned
 
 PAIR = np.array([[1, 0, 0], [0, 1, 0]])
 RIGHT = TopLabels(labels=np.array([[0, 1], [1, 2]]), scores=np.array([[0.9, 0.3], [0.8, 0.2]]), assigned_share=1 / 3)
@@ -176,7 +176,7 @@ def test_where_a_third_is_gold_more_than_two_thirds_are_a_collapse(played: Any, 
 def test_a_network_that_begins_with_one_half_everywhere_has_not_collapsed(played: Any) -> None:
     judged = played(np.ones(GOLD.shape, dtype=np.float32), starts_sparse=False)
     assert judged()["P@5"] > 0
-    assert not judged.memory[FEW]
+    assert not judged.memory[FEW_ASSIGNED]
 
 
 def test_among_candidates_the_right_ones_are_no_collapse_and_all_of_them_are_one(played: Any) -> None:

@@ -67,7 +67,7 @@ def make(parameter: nn.Parameter) -> RowAdamW:
 
 @pytest.mark.parametrize("block", [1, 1 << 21])
 def test_each_row_is_a_parameter_of_its_own(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    monkeypatch.setattr(optimiser, "BLOCK", block)
+    monkeypatch.setattr(optimiser, "NUMBERS_PER_BLOCK", block)
     found, steps = table(), drawn_steps()
     play(make(found), found, steps)
     alone = [nn.Parameter(row.clone()) for row in table().detach()]

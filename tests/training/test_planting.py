@@ -127,7 +127,7 @@ def test_gradients_reach_the_attention() -> None:
 def test_blocks_that_are_computed_again_change_neither_loss_nor_gradient(
     small_network: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, elements: int
 ) -> None:
-    monkeypatch.setattr(planting, "ELEMENTS", elements)
+    monkeypatch.setattr(planting, "PLANTING_NUMBERS", elements)
     monkeypatch.setattr(planting, "LABEL_MULTIPLE", 16)
     texts = ["fever and a cough, a fever again", "a leg", "cough again; the arm and the leg"]
     labels = 40
@@ -166,8 +166,8 @@ class Largest(TorchDispatchMode):
 
 
 def test_no_array_of_all_labels_and_positions_is_made(small_network: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planting, "ELEMENTS", 1 << 14)
-    monkeypatch.setitem(log.SCORES, "cpu", 1 << 14)
+    monkeypatch.setattr(planting, "PLANTING_NUMBERS", 1 << 14)
+    monkeypatch.setitem(log.LOG_ATTENTION_SCORES, "cpu", 1 << 14)
     labels = 512
     text = " ".join(WORDS[number % 3] for number in range(200))
     network = small_network(labels=labels).eval()

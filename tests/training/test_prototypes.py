@@ -46,7 +46,7 @@ def logits(network: Any, text: str) -> torch.Tensor:
 
 @pytest.mark.parametrize("numbers", [1, 1 << 20])
 def test_equals_a_plain_loop_over_documents(small_network: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, numbers: int) -> None:
-    monkeypatch.setattr(prototypes, "NUMBERS", numbers)
+    monkeypatch.setattr(prototypes, "NUMBERS_ADDED", numbers)
     network = small_network().eval()
     with torch.no_grad():
         all_gathered = torch.stack([gathered(network, text) for text in TEXTS])
@@ -124,7 +124,7 @@ def test_the_background_is_of_a_few_documents_that_follow_from_the_seed(
 def test_sharpnesses_in_one_pass_give_what_a_pass_for_each_gives(
     small_network: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tables: int
 ) -> None:
-    monkeypatch.setattr(prototypes, "TABLES", tables)
+    monkeypatch.setattr(prototypes, "TABLE_BYTES", tables)
     factors = (1.0, 0.5, 0.3)
     together = make(small_network().eval())
     names = frozenset(name for name, _ in together.network.named_parameters())

@@ -17,7 +17,7 @@ from plant_cli.network.reading import OUTSIDE, DocumentWords, LiveReader, make_t
 from plant_cli.relevance.relevance_table import RelevanceTable
 from plant_cli.runs.session import Session
 from plant_cli.training.materials import Material
-from plant_cli.training.regression import STRENGTH, KeySums, QueryRegression, regress_queries
+from plant_cli.training.regression import REGRESSION_STRENGTH, KeySums, QueryRegression, regress_queries
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 HEADS, HIDDEN, WORDS, LABELS = 2, 6, 5, 3
@@ -52,7 +52,7 @@ def test_equals_ridge_regression_of_relevance_on_keys_up_to_the_scale_of_each_la
         for token, word in zip(document.token, document.vocabulary[document.word], strict=True):
             if word != OUTSIDE:
                 wanted[:, 10 * number + token] = relevance[:, word]
-    ridge = STRENGTH * centred.square().mean()
+    ridge = REGRESSION_STRENGTH * centred.square().mean()
     for head in range(HEADS):
         part = centred[:, 3 * head : 3 * head + 3]
         system = part.T @ part / len(part) + ridge * torch.eye(3, dtype=torch.float64)

@@ -18,8 +18,8 @@ from plant_cli.registry import installed
 from plant_cli.runs.runner import run_stage
 from plant_cli.scoring.calibration import calibrate
 from plant_cli.scoring.opened_models import open_model
-from plant_cli.scoring.scorer_files import SCORERS
-from plant_cli.scoring.scorer_fitting import SAMPLE
+from plant_cli.scoring.scorer_files import SCORERS_FILE
+from plant_cli.scoring.scorer_fitting import DOCUMENTS_LEFT_OUT
 
 ALONE = "finetune.network=false"
 
@@ -92,7 +92,7 @@ def test_no_scorer_that_could_say_anything_is_refused(clinic: Any, tmp_path: Pat
     assert done.summary["scorers"] == ["words", "neighbours", "linear"]
 
 
-@pytest.mark.parametrize("sample", [2, SAMPLE], ids=["a part of train", "all of train"])
+@pytest.mark.parametrize("sample", [2, DOCUMENTS_LEFT_OUT], ids=["a part of train", "all of train"])
 def test_without_validation_left_out_scores_of_train_stand_in(
     clinic: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sample: int
 ) -> None:
@@ -104,7 +104,7 @@ def test_without_validation_left_out_scores_of_train_stand_in(
         return calibrate(*given, **how)
 
     monkeypatch.setattr("plant_cli.training.scorers_alone.calibrate", record)
-    monkeypatch.setattr("plant_cli.scoring.scorer_fitting.SAMPLE", sample)
+    monkeypatch.setattr("plant_cli.scoring.scorer_fitting.DOCUMENTS_LEFT_OUT", sample)
     path = tmp_path / "small.parquet"
     rows = [("train", "fever and cough", ["a"]), ("train", "broken leg", ["b"]), ("train", "fever", ["a"]), ("test", "leg", ["b"])]
     pl.DataFrame(rows, schema=["split", "text", "labels"], orient="row").write_parquet(path)
@@ -184,7 +184,7 @@ def test_a_scorer_that_fails_on_validation_is_left_out_where_that_is_allowed(
             trained.run("finetune", *sets)
         return
     trained.run("finetune", *sets)
-    stored = json.loads((trained.path / "finetune" / SCORERS).read_text())
+    stored = json.loads((trained.path / "finetune" / SCORERS_FILE).read_text())
     assert [scorer["name"] for scorer in stored["scorers"]] == ["neighbours"]
     assert "no luck" in json.dumps(stored["figures"]["missing"]["words"])
 

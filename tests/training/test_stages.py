@@ -13,9 +13,9 @@ from clinic import Clinic, Interrupting, weights
 
 from plant_cli.api import ComponentError, Interrupted, SilentReporter, TrainingError, UsageError
 from plant_cli.network.assembly import Network
-from plant_cli.runs.folder import VALIDATION
+from plant_cli.runs.folder import VALIDATION_FILE
 from plant_cli.scoring.models import has_network
-from plant_cli.scoring.scorer_files import SCORERS
+from plant_cli.scoring.scorer_files import SCORERS_FILE
 from plant_cli.training import stage1, stage2
 from plant_cli.training.judging import Gain, Judge
 from plant_cli.training.prototypes import SHARPNESSES
@@ -60,7 +60,7 @@ def test_a_planted_start_competes_with_the_epochs_and_a_plain_start_does_not(tra
     assert planted["sharpness"] in SHARPNESSES
     assert plain["scorers"] == []
     assert not (trained.path / "finetune-plain" / "scorers").exists()
-    assert json.loads((trained.path / "finetune-plain" / SCORERS).read_text())["scorers"] == []
+    assert json.loads((trained.path / "finetune-plain" / SCORERS_FILE).read_text())["scorers"] == []
 
 
 def test_small_gains_do_not_keep_training_going(trained: Clinic) -> None:
@@ -89,9 +89,9 @@ def test_prediction_adds_the_scorers_with_the_weights_that_were_kept(trained: Cl
     folder = trained.path / "finetune"
     with_scorers = trained.run("predict") and pl.read_parquet(trained.path / "predict" / "predictions.parquet")
     assert sorted(path.stem for path in (trained.path / "predict" / "parts").iterdir()) == sorted(["network", *summary["scorers"]])
-    content = json.loads((folder / SCORERS).read_text())
+    content = json.loads((folder / SCORERS_FILE).read_text())
     content["calibration"]["weights"][1] = [0.0] * len(content["calibration"]["knots"])
-    (folder / SCORERS).write_text(json.dumps(content))
+    (folder / SCORERS_FILE).write_text(json.dumps(content))
     record_again(folder)
     without = trained.run("predict", force=True) and pl.read_parquet(trained.path / "predict" / "predictions.parquet")
     assert (with_scorers["scores"].list.sum() != without["scores"].list.sum()).any()
@@ -224,7 +224,7 @@ def test_epochs_are_judged_by_candidates_and_the_model_by_all_labels(trained: Cl
     judged = [row["MAP"] for row in history(trained, "finetune")]
     assert all(abs(result.summary["MAP"] - value) > 1e-3 for value in judged)
     assert result.summary["shortlist recall@4"] <= 0.5
-    kept = pl.read_parquet(trained.path / "finetune" / VALIDATION)
+    kept = pl.read_parquet(trained.path / "finetune" / VALIDATION_FILE)
     assert kept["scores"].list.min().min() > 0
     assert kept["labels"].list.len().unique().to_list() == [12]
 

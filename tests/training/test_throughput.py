@@ -161,7 +161,7 @@ def test_work_that_threads_would_share_counts_too(threads: int) -> None:
 
 def test_the_rate_is_operations_over_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rates, "time_fastest", lambda run, device, repeats: (run(), 0.5)[1])
-    monkeypatch.setitem(rates.SIDE, "cpu", 64)
+    monkeypatch.setitem(rates.MATRIX_SIDE, "cpu", 64)
     assert rates.matrix_rate(torch.device("cpu"), torch.float32) == 2 * 64**3 / 0.5
 
 

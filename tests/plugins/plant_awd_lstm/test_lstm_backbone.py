@@ -106,7 +106,7 @@ def test_what_it_saves_is_all_that_loading_needs(backbone: Callable[..., AwdLstm
 def test_it_is_a_backbone(check: Callable[[Any], None], direction: str, language_model: Callable[..., Path]) -> None:
     """By default it has no language model, and the published checks are passed over."""
     (spec,) = plant_register_backbones()
-    folder = language_model(words=fit_vocabulary(backbones.TEXTS, min_count=1, max_words=99))
+    folder = language_model(words=fit_vocabulary(backbones.BACKBONE_TEXTS, min_count=1, max_words=99))
     chosen = {"language_model": str(folder), "direction": direction, "max_tokens": 50, "window": 7}
     loaded = []
 

@@ -16,8 +16,8 @@ import torch
 from plant_awd_lstm import PretrainLmOptions
 from plant_awd_lstm.language_model import BEGIN, Encoder, LanguageModel, Sizes
 from plant_awd_lstm.pretraining import (
+    CHECKPOINTS_OF_A_DIRECTION,
     DISCOUNT,
-    KEPT,
     LanguageModelPosition,
     Pretraining,
     bigram_perplexity,
@@ -65,7 +65,7 @@ def test_resumed_training_equals_training_that_was_never_stopped(calls: int, dam
     with pytest.raises(Interrupted):
         make(tmp_path / "parts", stopping=after(calls)).run()
     checkpoints = sorted((tmp_path / "parts" / "checkpoints").iterdir())
-    assert len(checkpoints) <= KEPT
+    assert len(checkpoints) <= CHECKPOINTS_OF_A_DIRECTION
     resumed = make(tmp_path / "parts", resume=True)
     if damaged:
         checkpoints[-1].write_bytes(checkpoints[-1].read_bytes()[:200])

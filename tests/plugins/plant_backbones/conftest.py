@@ -104,8 +104,8 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Packag
 @pytest.fixture
 def small_packages(install: Callable[[PackagedFile], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Both packages, with a small model in them that the plugin takes for the real one."""
-    weights, tokenizer = install(packaged.WEIGHTS), install(packaged.TOKENIZER)
+    weights, tokenizer = install(packaged.PACKAGED_WEIGHTS), install(packaged.TOKENIZER)
     write_weights(weights, draw_tensors())
     write_tokenizer(tokenizer)
-    monkeypatch.setattr(packaged, "WEIGHTS", replace(packaged.WEIGHTS, sha256=hash_file(weights)))
+    monkeypatch.setattr(packaged, "PACKAGED_WEIGHTS", replace(packaged.PACKAGED_WEIGHTS, sha256=hash_file(weights)))
     monkeypatch.setattr(packaged, "TOKENIZER", replace(packaged.TOKENIZER, sha256=hash_file(tokenizer)))

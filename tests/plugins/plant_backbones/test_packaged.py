@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from plant_backbones import MultilingualOptions
-from plant_backbones.packaged import TOKENIZER, WEIGHTS, load_multilingual, read_packaged, read_tokenizer
+from plant_backbones.packaged import PACKAGED_WEIGHTS, TOKENIZER, load_multilingual, read_packaged, read_tokenizer
 
 from plant_cli.api import MachineSection
 
@@ -32,7 +32,7 @@ TRANSLATIONS = {
 
 def packages_are_installed() -> bool:
     try:
-        return all(version(file.package) == file.version for file in (WEIGHTS, TOKENIZER))
+        return all(version(file.package) == file.version for file in (PACKAGED_WEIGHTS, TOKENIZER))
     except PackageNotFoundError:
         return False
 
@@ -58,7 +58,7 @@ def embed(backbone: Any, text: str) -> torch.Tensor:
 @pytest.fixture(scope="module")
 def engine() -> Any:
     """The package's compiled code; it is for one Python, but needs none of it."""
-    found = sorted(WEIGHTS.locate().parent.glob("_engine*.so"))
+    found = sorted(PACKAGED_WEIGHTS.locate().parent.glob("_engine*.so"))
     try:
         library = ctypes.CDLL(str(found[0]))
     except (IndexError, OSError) as error:
@@ -71,7 +71,7 @@ def engine() -> Any:
 
 def test_embeddings_are_those_of_the_package_itself(backbone: Any, engine: Any) -> None:
     """The package rounds activations to 8 bits; cosines seen: 0.99987 to 0.99994."""
-    model = ctypes.c_void_p(engine.e5_load(str(WEIGHTS.locate()).encode()))
+    model = ctypes.c_void_p(engine.e5_load(str(PACKAGED_WEIGHTS.locate()).encode()))
     for text in TEXTS:
         theirs = np.empty(384, dtype=np.float32)
         assert engine.e5_embed(model, text.encode(), 0, theirs.ctypes.data) == 0

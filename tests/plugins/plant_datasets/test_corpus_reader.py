@@ -92,7 +92,7 @@ from plant_cli.registry import installed
 from plant_cli.api.specs import DatasetSpec
 from plant_datasets import corpus_reader, table_corpora
 
-text_tables.BLOCK, tables.LARGE, corpus_reader._CHARACTERS = 1 << 20, 1 << 20, 1 << 20
+text_tables.CHARACTERS_PER_BLOCK, tables.LARGE_TABLE, corpus_reader._CHARACTERS = 1 << 20, 1 << 20, 1 << 20
 table_corpora.PIECE = 100  # documents; all sizes are a hundredth or so of what they are
 path, name, target, warm = sys.argv[1:]
 

@@ -14,7 +14,7 @@ from plant_scorers.vectors import Vectoriser
 
 from plant_cli.api import ComponentError, Reason
 from plant_cli.scoring.sparse_scores import cut_folds
-from plant_cli.testing.scorer_checks import TEXTS, TRAIN, read_sample, sample_input
+from plant_cli.testing.scorer_checks import SCORER_TEXTS, TRAIN, read_sample, sample_input
 
 
 def weights(**options: object) -> np.ndarray:
@@ -57,7 +57,7 @@ def test_left_out_scores_are_of_weights_solved_without_the_documents(rows: Seque
 
 
 def test_the_second_view_scores_by_all_weights_and_is_left_out_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    given, texts = sample_input(), read_sample(TEXTS)
+    given, texts = sample_input(), read_sample(SCORER_TEXTS)
     scorer = fit(LinearOptions(terms=2), given).scorer
     assert isinstance(scorer, LinearScorer)
     pruned, whole = (view.toarray() for view in scorer.score(texts))
@@ -84,7 +84,7 @@ def test_pruned_weights_are_the_largest() -> None:
 def test_the_squared_hinge_finds_the_labels_too() -> None:
     pytest.importorskip("sklearn")
     scorer = fit(LinearOptions(loss="squared-hinge"), sample_input()).scorer
-    [found] = scorer.score(read_sample(TEXTS))
+    [found] = scorer.score(read_sample(SCORER_TEXTS))
     assert found.toarray()[0].argmax() == 0
     assert found.toarray()[4].max() > 0
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from plant_scorers.vectors import SHOWN, Train, Vectoriser, name_largest
+from plant_scorers.vectors import WORDS_NAMED, Train, Vectoriser, name_largest
 from scipy.sparse import csr_array
 
 from plant_cli.api import Reason
 from plant_cli.scoring.lexical import cut_word
-from plant_cli.testing.scorer_checks import TEXTS, TRAIN, read_sample
+from plant_cli.testing.scorer_checks import SCORER_TEXTS, TRAIN, read_sample
 
 
 @pytest.mark.parametrize("pieces", [False, True])
@@ -18,7 +18,9 @@ def test_vectors_have_length_one_and_are_the_same_later(pieces: bool) -> None:
     np.testing.assert_allclose(np.sqrt((train.toarray() ** 2).sum(axis=1)), 1, atol=1e-5)
     np.testing.assert_allclose(vectoriser.transform(read_sample(TRAIN)).toarray(), train.toarray(), atol=1e-6)
     again = Vectoriser.load(vectoriser.tensors())
-    np.testing.assert_array_equal(again.transform(read_sample(TEXTS)).toarray(), vectoriser.transform(read_sample(TEXTS)).toarray())
+    np.testing.assert_array_equal(
+        again.transform(read_sample(SCORER_TEXTS)).toarray(), vectoriser.transform(read_sample(SCORER_TEXTS)).toarray()
+    )
 
 
 @pytest.mark.parametrize("pieces", [False, True])
@@ -36,7 +38,7 @@ def test_terms_that_are_forgotten_leave_vectors_of_length_one(pieces: bool) -> N
 
 
 def test_vectors_are_made_once_for_all_that_ask_for_them() -> None:
-    documents, texts = read_sample(TRAIN), read_sample(TEXTS)
+    documents, texts = read_sample(TRAIN), read_sample(SCORER_TEXTS)
     first, again = (Train.fit(documents, pieces=True) for _ in range(2))
     assert first is again
     assert first.vectoriser.transform(texts) is first.vectoriser.transform(texts)
@@ -82,7 +84,7 @@ def test_the_words_that_add_most_are_named_largest_first() -> None:
         Reason(text="bronchitis, fever, the", words=("bronchitis", "fever", "the")),
         Reason(text="the", words=("the",)),
     ]
-    assert SHOWN == 3
+    assert WORDS_NAMED == 3
 
 
 def test_words_that_add_the_same_keep_their_order() -> None:

@@ -10,7 +10,7 @@ import pytest
 from plant_scorers import WordsOptions
 from plant_scorers.word_relevance import WordScorer, fit, positive_information
 
-from plant_cli.testing.scorer_checks import TEXTS, TRAIN, read_sample, sample_input
+from plant_cli.testing.scorer_checks import SCORER_TEXTS, TRAIN, read_sample, sample_input
 
 
 def test_information_counts_where_a_word_is_more_frequent_with_the_label() -> None:
@@ -26,8 +26,8 @@ def test_scores_are_cosines_of_tf_idf_and_information() -> None:
     assert isinstance(fitted.scorer, WordScorer)
     gold, count = given.gold.toarray(), len(TRAIN)
     frequency = {word: sum(word in text.split() for text in TRAIN) for word in given.documents.vocabulary}
-    [found] = fitted.scorer.score(read_sample(TEXTS))
-    for row, text in enumerate(TEXTS):
+    [found] = fitted.scorer.score(read_sample(SCORER_TEXTS))
+    for row, text in enumerate(SCORER_TEXTS):
         words = text.split()
         vector = {w: (1 + math.log(words.count(w))) * math.log((count + 1) / (n + 1)) for w, n in frequency.items() if w in words}
         length = math.sqrt(sum(value**2 for value in vector.values())) or 1.0
