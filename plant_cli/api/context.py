@@ -24,6 +24,11 @@ def with_tag(command: str, tag: str | None) -> str:
     return command if tag is None else f"{command} --tag {tag}"
 
 
+def join_tag(stage: str, tag: str | None) -> str:
+    """The folder and the recipe section of a stage: `finetune` and `baseline` give `finetune-baseline`."""
+    return stage if tag is None else f"{stage}-{tag}"
+
+
 def names_folder(name: str) -> bool:
     """Whether a name is safe as part of a folder's name on every file system."""
     return re.fullmatch(NAME_PATTERN, name) is not None

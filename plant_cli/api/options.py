@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.fields import FieldInfo
 
+FIXED_SEED = 0
+"""Of draws that must be the same whatever `machine.seed` is: folds, samples and resamples by which models are chosen or plans are made."""
 LARGEST_INTEGER = 2**63 - 1  # the largest whole number that tensors and tables hold
 DEVICE = re.compile(r"auto|(cpu|cuda|mps)(:\d{1,4})?")
 Level = Literal["everyday", "expert"]

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from plant_cli.api import ArtefactError, DataError, Result, SplitName, StageContext, UsageError
-from plant_cli.api.context import with_tag
+from plant_cli.api.context import join_tag, with_tag
 from plant_cli.commands.command_options import ThresholdOptions
 from plant_cli.data.files import write_json
 from plant_cli.evaluation.aligned import Predictions, read_predictions
@@ -72,7 +72,7 @@ def _suggest_next(context: StageContext, location: Location) -> str:
 def _locate(context: StageContext, options: ThresholdOptions) -> Location:
     if options.system is None:
         tag = find_judged_tag(context)
-        return Location(name="finetune" + (f"-{tag}" if tag else ""), tag=tag)
+        return Location(name=join_tag("finetune", tag), tag=tag)
     location = locate(options.system)
     if location.run is not None:
         raise UsageError(

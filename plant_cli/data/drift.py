@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 from scipy.stats import chi2, false_discovery_control
 
+from plant_cli.api.options import FIXED_SEED
 from plant_cli.data.documents import DOCUMENT_COLUMNS
 from plant_cli.data.labels import count_labels
 from plant_cli.data.words import spell
@@ -64,7 +65,7 @@ def compare(before: pl.DataFrame, after: pl.DataFrame) -> Drift:
     """
     sides = [_count(frame) for frame in (before, after)]
     pooled = pl.concat([before.select(*DOCUMENT_COLUMNS), after.select(*DOCUMENT_COLUMNS)])
-    order = np.random.default_rng(0).permutation(pooled.height)
+    order = np.random.default_rng(FIXED_SEED).permutation(pooled.height)
     dealt = [_count(pooled[np.sort(rows).tolist()]) for rows in (order[: before.height], order[before.height :])]
     old, new = sides
     words = _contrast(old.documents_with, new.documents_with, old.side.documents, new.side.documents, "word")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from plant_cli.api.context import Reporter, StageContext
+from plant_cli.api.context import Reporter, StageContext, join_tag, with_tag
 from plant_cli.api.errors import ArtefactError, DataError, UsageError
 from plant_cli.api.options import Choice, Options
 from plant_cli.api.specs import MetricSpec
@@ -91,7 +91,7 @@ def find_seeds(run: Path, name: str, count: int) -> dict[int, str]:
     records = [record for folder in opened.stages() if (record := folder.record()) is not None and record.stage == "finetune"]
     marked = [(seed, record) for record in records for base, seed in [split_seed(record.tag)] if base == location.tag and seed is not None]
     for seed, record in sorted(marked, key=lambda pair: pair[0]):
-        folder = f"finetune-{record.tag}"
+        folder = join_tag("finetune", record.tag)
         by_seed.setdefault(seed, folder if location.run is None else str(location.run / folder))
     if len(by_seed) < count:
         raise ArtefactError(
@@ -137,13 +137,13 @@ def file_system(path: Path, threshold: float | None = None) -> System:
 
 def other_system(name: str, run: Path, tag: str | None, gold: Gold, corpus: Path) -> System:
     """The system of one tag in another run, whose predictions were made there; `corpus` is the folder of our corpus record."""
-    predict, finetune = (run / (f"{stage}-{tag}" if tag else stage) for stage in ("predict", "finetune"))
+    predict, finetune = (run / join_tag(stage, tag) for stage in ("predict", "finetune"))
     if not (predict / PREDICTIONS).exists():
         raise ArtefactError(
             f"'{name}' holds no predictions",
             where=str(predict / PREDICTIONS),
             expected="a run folder, or a stage's folder in one, whose predictions were made",
-            todo=f"plant predict --run {shlex.quote(str(run))}" + (f" --tag {tag}" if tag else ""),
+            todo=with_tag(f"plant predict --run {shlex.quote(str(run))}", tag),
         )
     ours, theirs, split = CorpusRecord.read(corpus), CorpusRecord.read(run / "corpus"), gold.split
     sources = [record.splits.get(split) or record.splits["train"] for record in (ours, theirs)]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from plant_cli.api import Backbone, BackboneSpec, Reporter, SplitName
+from plant_cli.api.options import FIXED_SEED
 from plant_cli.data.checks import Finding
 from plant_cli.data.documents import take_texts
 from plant_cli.data.languages import name_language, share_languages
@@ -84,7 +85,7 @@ def find_languages(texts: Texts, backbone: BackboneSpec | None, known_backbones:
 def find_cut_texts(splits: Texts, backbone: Backbone, name: str) -> Iterator[Finding]:
     """How many documents are longer than a backbone reads, by a sample of each split."""
     for split, all_texts in splits.items():
-        rows = np.sort(np.random.default_rng(0).permutation(len(all_texts))[:DOCUMENTS_TOKENISED])
+        rows = np.sort(np.random.default_rng(FIXED_SEED).permutation(len(all_texts))[:DOCUMENTS_TOKENISED])
         texts = take_texts(all_texts, rows.tolist())
         if not texts:
             continue

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from plant_cli.api.context import command_for, with_tag
+from plant_cli.api.context import command_for, join_tag, with_tag
 from plant_cli.api.corpus import SplitName
 from plant_cli.api.errors import ArtefactError, DataError, UsageError
 from plant_cli.data.corpus_files import CorpusRecord
@@ -61,7 +61,7 @@ class Evaluated:
     @property
     def folder(self) -> Path:
         """Of the evaluation."""
-        return self.run / (f"eval-{self.tag}" if self.tag else "eval")
+        return self.run / join_tag("eval", self.tag)
 
     @property
     def foreign(self) -> Path | None:
@@ -89,7 +89,7 @@ class Evaluated:
     @property
     def folder_name(self) -> str:
         """Of its training, which is how other commands name the system."""
-        return "finetune" if self.system_tag is None else f"finetune-{self.system_tag}"
+        return join_tag("finetune", self.system_tag)
 
     @property
     def seed(self) -> int:

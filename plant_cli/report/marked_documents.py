@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from plant_cli.api.context import join_tag
 from plant_cli.api.corpus import Corpus
 from plant_cli.api.errors import PlantError
 from plant_cli.evaluation.aligned import Predictions, read_predictions
@@ -55,7 +56,7 @@ def write_documents(system: Evaluated, count: int, open_corpus: Callable[[], Cor
         gold = read_gold(corpus, system.metrics.split)
         if gold.hash != system.metrics.gold:
             return _lay_out(system, missing=f"Documents are left out: the gold labels have changed; `{system.command('eval', '--force')}`.")
-        predicted = system.run / f"predict{f'-{system.system_tag}' if system.system_tag else ''}"
+        predicted = system.run / join_tag("predict", system.system_tag)
         predictions = read_predictions(predicted / PREDICTIONS, gold)
         threshold = system.read_threshold(gold)
         texts = {

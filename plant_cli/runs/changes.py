@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from plant_cli.api import ArtefactError, Options, Request, StageSpec, UsageError
-from plant_cli.api.context import command_for
+from plant_cli.api.context import command_for, join_tag
 from plant_cli.data.files import hash_file, hash_json
 from plant_cli.data.records import STAGE_FILE, StageRecord
 from plant_cli.registry import installed
@@ -52,7 +52,7 @@ def hash_source(path: Path) -> str | None:
         return None
     hashes: dict[str, str] = {}
     for name in stages_of_systems("trains", "scores"):
-        folder = StageFolder(run / (f"{name}-{tag}" if tag else name))
+        folder = StageFolder(run / join_tag(name, tag))
         with suppress(ArtefactError):  # a damaged record counts as a change
             if (record := folder.record()) is not None and record.status == "done":
                 hashes[name] = folder.output_hash(record)

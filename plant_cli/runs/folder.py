@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import plant_cli
 from plant_cli.api import ArtefactError, Interrupted, PlantError, UsageError
-from plant_cli.api.context import NAME_RULE, names_folder
+from plant_cli.api.context import NAME_RULE, join_tag, names_folder
 from plant_cli.data.files import TEMPORARY, hash_file, hash_json, read_json, remove, remove_temporaries, write_json
 from plant_cli.data.records import RECORD_FORMAT, STAGE_FILE, Facts, FileState, RunHeader, StageRecord, examine, read_record
 from plant_cli.runs.lock import LOCK_NAME, hold_lock
@@ -255,7 +255,7 @@ class Run:
     def stage(self, name: str, tag: str | None = None) -> StageFolder:
         """The folder of a stage, which need not exist; `UsageError` for a tag that cannot be part of a folder's name."""
         require_tag(tag)
-        return self.folder(name if tag is None else f"{name}-{tag}")
+        return self.folder(join_tag(name, tag))
 
     def folder(self, name: str) -> StageFolder:
         """The stage folder of this name, tag included."""

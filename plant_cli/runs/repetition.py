@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 
 from plant_cli.api import Components, RecipeError, StageSpec
+from plant_cli.api.context import join_tag
 from plant_cli.api.options import SHARED_SECTIONS
 from plant_cli.runs.folder import Run
 from plant_cli.runs.recipes import RecipeLayer, merge, nest
-from plant_cli.runs.steps import STAGE_OPTIONS, Step, join_tag
+from plant_cli.runs.steps import STAGE_OPTIONS, Step
 
 _MARKED = re.compile(r"(?:(?P<tag>.+)-)?seed(?P<seed>\d+)")
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from plant_cli.api import Interrupted, PlantError, RecipeError, Request, Result, StageSpec, StepResult
+from plant_cli.api.context import join_tag
 from plant_cli.api.options import SHARED_SECTIONS
 from plant_cli.data.records import STAGE_FILE
 from plant_cli.runs.attempt import attempt, perform
@@ -18,7 +19,7 @@ from plant_cli.runs.recipes import RecipeLayer, load_recipe, merge, parse_comman
 from plant_cli.runs.repetition import repeat
 from plant_cli.runs.session import Interruption
 from plant_cli.runs.stage_context import RunContext
-from plant_cli.runs.steps import Consent, Step, check_sections, find_choices, join_tag, resolve_step, resolve_steps
+from plant_cli.runs.steps import Consent, Step, check_sections, find_choices, resolve_step, resolve_steps
 
 if TYPE_CHECKING:
     from plant_cli.data.store import StoredCorpus

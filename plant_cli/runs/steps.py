@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from plant_cli.api import ArtefactError, ComponentError, Components, RecipeError, Spec, StageSpec, UsageError, near_names
-from plant_cli.api.context import NAME_RULE, names_folder
+from plant_cli.api.context import NAME_RULE, join_tag, names_folder
 from plant_cli.api.errors import naming_command
 from plant_cli.api.options import (
     SHARED_SECTIONS,
@@ -201,11 +201,6 @@ class Step:
         """The record with which the stage would begin."""
         stage, seed = self.spec.name, self.machine.seed
         return StageRecord(status="running", stage=stage, tag=self.tag, options=self.values, sections=self.sections, seed=seed, started="")
-
-
-def join_tag(stage: str, tag: str | None) -> str:
-    """`finetune` and `baseline` make `finetune-baseline`."""
-    return stage if tag is None else f"{stage}-{tag}"
 
 
 def split_section(section: str, layer: RecipeLayer, components: Components) -> tuple[StageSpec, str | None]:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.special import expit, logit
 
+from plant_cli.api.options import FIXED_SEED
 from plant_cli.scoring.frequency_linear import Floats, FrequencyLinear, Ints
 from plant_cli.scoring.fusion import ScoredPairs
 from plant_cli.scoring.sparse_scores import SparseScores, find_pairs
@@ -212,7 +213,7 @@ def calibrate(
     counts = train_counts[pairs.labels] - (right if left_out else 0)
     used = counts > 0 if left_out else np.ones(len(counts), dtype=np.bool_)
     knots, ranges = (CALIBRATION_KNOTS, RANGES) if by_frequency else ((1.0,), (1,))
-    fold = np.random.default_rng(0).permutation(pairs.shape[0]) % FOLDS
+    fold = np.random.default_rng(FIXED_SEED).permutation(pairs.shape[0]) % FOLDS
 
     def fit(some: Booleans, documents: int) -> Calibration:
         linear = fit_linear(pairs.values[some], right[some], counts[some], documents, prior=prior, knots=knots)

@@ -12,6 +12,7 @@ from scipy.linalg.blas import ssyrk
 from scipy.linalg.lapack import spotrf, spotri
 from scipy.sparse import csr_array, vstack
 
+from plant_cli.api.options import FIXED_SEED
 from plant_cli.data.blocks import top_k
 from plant_cli.scoring.sparse_scores import cut_rows, keep_best
 
@@ -84,7 +85,7 @@ def find_twins(matrix: csr_array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
     agree in both with a probability of about 1e-30.
     """
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    marks = np.random.default_rng(0).random((2, matrix.shape[0]))
+    marks = np.random.default_rng(FIXED_SEED).random((2, matrix.shape[0]))
     sums = [np.bincount(matrix.indices, matrix.data * mark[rows], matrix.shape[1]) for mark in marks]
     _, firsts, sets = np.unique(sums[0] + 1j * sums[1], return_index=True, return_inverse=True)
     order = np.argsort(firsts)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
 
+from plant_cli.api.options import FIXED_SEED
 from plant_cli.data.blocks import top_k
 
 Floats = npt.NDArray[np.float32]
@@ -204,7 +205,7 @@ def cut_rows(rows: int, width: int, pairs: int = DOCUMENT_LABEL_PAIRS) -> Iterat
 def cut_folds(documents: int, wanted: int) -> list[Ints]:
     """Positions of those of two or more documents that are left out together, so that no more than a fifth of them is missing at a time."""
     number = -(-wanted // max(1, documents // DOCUMENTS_PER_LEFT_OUT))
-    fold = np.random.default_rng(0).permutation(wanted) % max(1, number)
+    fold = np.random.default_rng(FIXED_SEED).permutation(wanted) % max(1, number)
     return [np.flatnonzero(fold == part) for part in range(number)]
 
 

@@ -29,6 +29,7 @@ from plant_cli.api import (
     near_names,
 )
 from plant_cli.api.components import SpecT
+from plant_cli.api.context import join_tag
 from plant_cli.api.specs import kind_of
 from plant_cli.registry import Registry
 
@@ -104,7 +105,7 @@ class FakeContext:
         return self.request.registry.specs(kind)
 
     def input(self, stage: str, tag: str | None = None) -> Path:
-        name = stage if tag is None else f"{stage}-{tag}"
+        name = join_tag(stage, tag)
         if name not in self.inputs:
             known = near_names(name, self.inputs)
             raise ArtefactError(f"the run has no finished '{name}'", where=str(self.run_path), expected=known, todo=f"plant {stage}")
@@ -114,11 +115,11 @@ class FakeContext:
         """Nobody replaces anything."""
 
     def find_input(self, stage: str, tag: str | None = None) -> Path | None:
-        return self.inputs.get(stage if tag is None else f"{stage}-{tag}")
+        return self.inputs.get(join_tag(stage, tag))
 
     def ensure(self, stage: str, tag: str | None = None, options: dict[str, Any] | None = None) -> Path:
         """Nothing is run."""
-        self.ensured.append(stage if tag is None else f"{stage}-{tag}")
+        self.ensured.append(join_tag(stage, tag))
         return self.input(stage, tag)
 
 

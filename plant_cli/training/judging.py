@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from plant_cli.api import Choice, LabelIndex, MetricInput, MetricSpec, Options, Split
+from plant_cli.api.options import FIXED_SEED
 from plant_cli.evaluation.bootstrap import interval, resample
 from plant_cli.evaluation.counters import compute_value
 from plant_cli.evaluation.gold import join_gold, pad_counts
@@ -77,7 +78,7 @@ class Judge:
         """What some scores gain on others in MAP."""
         mine, others = (cast("MetricValue", self._measure(scores, self.objective)[TESTED_METRIC]) for scores in (top, other))
         difference = compute_value(mine) - compute_value(others)
-        drawn = resample([mine, others], RESAMPLES, np.random.default_rng(0))
+        drawn = resample([mine, others], RESAMPLES, np.random.default_rng(FIXED_SEED))
         low, high = interval(difference, drawn[0] - drawn[1], LEVEL, within=(-1.0, 1.0))
         return Gain(difference=difference, low=low, high=high)
 

@@ -36,6 +36,7 @@ from plant_cli.api import (
     first_line,
 )
 from plant_cli.api.context import Cell
+from plant_cli.api.options import FIXED_SEED
 from plant_cli.data.words import number_words
 from plant_cli.network.assembly import ComponentLookup, Network, assemble, find_design
 from plant_cli.network.candidates import score_pairs
@@ -277,7 +278,7 @@ class Planner:
         self._find, self._corpus, self._hardware, self.free = find, corpus, hardware, free
         self._train = corpus.split("train")
         self._process = resident_memory()
-        self._rows = np.sort(np.random.default_rng(0).permutation(len(self._train))[:DOCUMENTS_SAMPLED])
+        self._rows = np.sort(np.random.default_rng(FIXED_SEED).permutation(len(self._train))[:DOCUMENTS_SAMPLED])
         self._filled: set[tuple[str, int, str]] = set()
         self._scale = len(self._train) / max(1, len(self._rows))  # how many times as many documents train has as the sample
         self.notes: dict[str, None] = {}

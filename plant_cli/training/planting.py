@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from plant_cli.api import Decoder, PairDecoder, RankLoss, Reading
+from plant_cli.api.options import FIXED_SEED
 from plant_cli.network.assembly import Network
 from plant_cli.network.compute import LABEL_MULTIPLE
 from plant_cli.network.hardware import Hardware
@@ -227,7 +228,7 @@ class AttentionMeasure:
             counts = np.asarray(gold[:, labels].toarray() != 0)
             reading = self.material.reader.read(rows)
             with self.hardware.autocast():
-                lists = rank_words(self.network.decoder, self.planter, reading, rows, labels, counts, np.random.default_rng(0))
+                lists = rank_words(self.network.decoder, self.planter, reading, rows, labels, counts, np.random.default_rng(FIXED_SEED))
             if lists is None:
                 continue
             found = (
