@@ -17,8 +17,9 @@ from plant_cli.scoring.predictions import ALL_PARTS
 from plant_cli.scoring.scorer_fitting import FusionFit
 from plant_cli.training.judging import VALIDATION_METRICS, Gain
 from plant_cli.training.materials import Inputs
-from plant_cli.training.scorers_alone import AloneResult, StageInputs, finetune_scorers
+from plant_cli.training.scorers_alone import AloneResult, finetune_scorers
 from plant_cli.training.stage2 import FineTuned, finetune
+from plant_cli.training.stage_inputs import StageInputs
 from plant_cli.training.training_options import FinetuneOptions
 
 

@@ -11,11 +11,11 @@ from scipy.stats import binomtest
 from plant_cli.api.metrics import MetricValue
 from plant_cli.evaluation.aligned import Predictions
 from plant_cli.evaluation.bootstrap import interval, resample
-from plant_cli.evaluation.counters import Floats, divide, find_hits, ratio_of_sums
+from plant_cli.evaluation.counters import Floats, find_hits, ratio_of_sums
 from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.results import Bound
 from plant_cli.evaluation.threshold_tuning import are_probabilities
-from plant_cli.scoring.calibration import BINS
+from plant_cli.scoring.calibration import BINS, calibration_error, find_bins
 
 ECE_CONVENTION = (
     "ECE: the distance of mean probability and share that is right, averaged over listed pairs of document and label in "
@@ -24,23 +24,20 @@ ECE_CONVENTION = (
 
 
 def measure_reliability(predictions: Predictions, gold: Gold, *, replicates: int, level: float, seed: int) -> dict[str, Any] | None:
-    """The reliability of predictions, as metrics.json holds it (fractions); None if the scores are not probabilities.
-
-    Source: Guo et al. 2017, On calibration of modern neural networks, equation 3.
-    """
+    """The reliability of predictions, as metrics.json holds it (fractions); None if the scores are not probabilities."""
     if not are_probabilities(predictions):
         return None
     listed = ~np.isneginf(predictions.scores)
     scores = predictions.scores[listed]
     documents = len(predictions.top)
-    cells = np.nonzero(listed)[0] * BINS + np.minimum((scores * BINS).astype(np.int64), BINS - 1)
+    cells = np.nonzero(listed)[0] * BINS + find_bins(scores)
     hits = find_hits(predictions.top, gold.matrix)[listed].astype(np.float64)
     summed: tuple[Floats, ...] = (np.ones(len(scores)), scores, hits)
     pairs, chances, right = (np.bincount(cells, one, documents * BINS).reshape(documents, BINS).astype(np.float64) for one in summed)
-    error = MetricValue(name="ECE", contributions=np.hstack([pairs, chances, right]), combine=average_distance)
+    error = MetricValue(name="ECE", contributions=np.hstack([pairs, chances, right]), combine=_combine_bins)
     bins = [ratio_of_sums(f"bin {i}", right[:, i], pairs[:, i]) for i in range(BINS)]
     drawn = resample([error, *bins], replicates, np.random.default_rng(seed)) if replicates else np.zeros((1 + BINS, 0))
-    ece = float(average_distance(error.contributions.sum(axis=0).reshape(1, -1))[0])
+    ece = float(_combine_bins(error.contributions.sum(axis=0).reshape(1, -1))[0])
     bound = Bound.of(ece, *interval(ece, drawn[0], level, error=0.0, within=(0.0, 1.0)))  # moved back: chance alone makes resamples worse
     totals = zip(pairs.sum(axis=0), chances.sum(axis=0), right.sum(axis=0), drawn[1:], strict=True)
     return {
@@ -53,10 +50,10 @@ def measure_reliability(predictions: Predictions, gold: Gold, *, replicates: int
     }
 
 
-def average_distance(sums: Floats) -> Floats:
+def _combine_bins(sums: Floats) -> Floats:
     """The expected calibration error [R] from pairs, summed probabilities and right pairs of each bin, side by side [R, 3 BINS]."""
     pairs, chances, right = np.split(sums, 3, axis=1)
-    return divide(np.abs(chances - right).sum(axis=1), pairs.sum(axis=1))
+    return calibration_error(np.abs(chances - right), pairs)
 
 
 def _describe(pairs: float, chances: float, right: float, drawn: Floats, level: float) -> dict[str, Any]:

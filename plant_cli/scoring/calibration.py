@@ -133,6 +133,23 @@ def find_flattest(linear: FrequencyLinear) -> list[float]:
     return [] if len(linear.weights) > 1 else linear.knots[linear.weights[0] <= FLATTEST].tolist()
 
 
+def find_bins(probabilities: Floats) -> npt.NDArray[np.int64]:
+    """The bin of each probability [P]: `BINS` bins of equal width, 1 in the last."""
+    return np.minimum((probabilities * BINS).astype(np.int64), BINS - 1)
+
+
+def calibration_error(distances: Floats, pairs: npt.NDArray[Any]) -> Floats:
+    """The expected calibration error, the mean over pairs of |mean probability − share right| in their bin; 0 without pairs.
+
+    `distances` and `pairs` have the bins on the last axis; a distance is already multiplied by the bin's pairs.
+
+    Source: Guo et al. 2017, On calibration of modern neural networks, equation 3.
+    """
+    summed, total = distances.sum(axis=-1), pairs.sum(axis=-1)
+    error: Floats = np.divide(summed, total, out=np.zeros(np.shape(summed)), where=total != 0)
+    return error
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reliability:
     """How often pairs of some probability are right, in bins of equal width."""
@@ -144,7 +161,7 @@ class Reliability:
     @classmethod
     def measure(cls, probabilities: Floats, right: Booleans) -> Reliability:
         """Of pairs with these probabilities [P], of which some are right [P]."""
-        bins = np.minimum((probabilities * BINS).astype(np.int64), BINS - 1)
+        bins = find_bins(probabilities)
         counts = np.bincount(bins, minlength=BINS)
         pairs = np.maximum(1, counts)
         means, shares = np.bincount(bins, probabilities, BINS) / pairs, np.bincount(bins, right.astype(np.float64), BINS) / pairs
@@ -153,8 +170,7 @@ class Reliability:
     @property
     def error(self) -> float | None:
         """The expected calibration error: mean distance of probability and share over pairs; None over no pairs."""
-        pairs = int(self.counts.sum())
-        return float((self.counts * np.abs(self.means - self.shares)).sum() / pairs) if pairs else None
+        return float(calibration_error(self.counts * np.abs(self.means - self.shares), self.counts)) if self.counts.any() else None
 
     def to_json(self) -> Mapping[str, Any]:
         """Expected calibration error (null over no pairs), and pairs, mean probability and share right of bins."""

@@ -36,7 +36,7 @@ from plant_cli.network.hardware import Hardware, choose_hardware
 from plant_cli.network.reading import HiddenReader, LiveReader, Rows, find_token_words, lengths, warn_of_cut
 from plant_cli.network.state_cache import StateCache
 from plant_cli.relevance.relevance_table import WordStatistics
-from plant_cli.training.scorers_alone import StageInputs
+from plant_cli.training.stage_inputs import StageInputs
 from plant_cli.training.training_options import TrainingOptions
 
 

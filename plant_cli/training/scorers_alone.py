@@ -9,33 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from plant_cli.api import Corpus, DataError, Documents, MachineSection, ScorerSpec, Split, SplitName
-from plant_cli.network.design import ComponentLookup
-from plant_cli.runs.session import Session
-from plant_cli.runs.word_store import open_words
+from plant_cli.api import DataError, ScorerSpec, Split
 from plant_cli.scoring.calibration import Calibrated, calibrate
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, ScoredDocuments, score_parts
 from plant_cli.scoring.scorer_files import write_scorers
 from plant_cli.scoring.scorer_fitting import FusionFit, fit_scorers
 from plant_cli.scoring.top_labels import TopLabels
 from plant_cli.training.judging import LABELS_JUDGED, Judge, find_families
+from plant_cli.training.stage_inputs import StageInputs
 from plant_cli.training.training_options import FinetuneOptions
 
 ALONE = (1.0,)  # weight of the scorers where validation says nothing
-
-
-@dataclass(frozen=True, kw_only=True)
-class StageInputs:
-    """What a stage works from."""
-
-    corpus: Corpus
-    machine: MachineSection  # the seed; for a network, device and precision, too
-    session: Session
-    component: ComponentLookup  # finds scorers, losses, metrics and shortlists
-
-    def words(self, name: SplitName) -> Documents:
-        """The words of a split."""
-        return open_words(self.session, self.corpus, name).documents
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from plant_cli.evaluation.gold import read_gold
-from plant_cli.evaluation.reliability import average_distance, describe, measure_reliability
+from plant_cli.evaluation.reliability import describe, measure_reliability
+from plant_cli.scoring.calibration import calibration_error
 from tests.evaluation.conftest import TinyCorpus
 
 NOTHING = {"replicates": 0, "level": 0.95, "seed": 0}
@@ -58,10 +59,9 @@ def test_intervals_of_bins_resample_whole_documents(align: Any) -> None:
 
 
 def test_the_error_is_weighted_by_pairs() -> None:
-    sums = np.zeros((1, 30))
-    sums[0, [0, 9]], sums[0, [10, 19]], sums[0, [20, 29]] = [30, 10], [3, 9], [6, 10]
-    assert average_distance(sums)[0] == pytest.approx((30 * 0.1 + 10 * 0.1) / 40)
-    assert average_distance(np.zeros((1, 30)))[0] == 0
+    distances, pairs = np.zeros((2, 2, 10))
+    distances[0, [0, 9]], pairs[0, [0, 9]] = [3, 1], [30, 10]
+    assert calibration_error(distances, pairs) == pytest.approx([(30 * 0.1 + 10 * 0.1) / 40, 0])
 
 
 def test_scores_that_are_no_probabilities_have_none(gold: Any, align: Any, good: Any) -> None:
