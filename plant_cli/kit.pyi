@@ -223,7 +223,7 @@ from plant_cli.network.windows import (
     cut as cut,
 )
 from plant_cli.network.windows import (
-    join as join,
+    join_windows as join_windows,
 )
 from plant_cli.network.windows import (
     restore_trainable as restore_trainable,

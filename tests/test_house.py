@@ -33,6 +33,9 @@ AT_ROOT = {".ci", ".gitignore", ".pre-commit-config.yaml", "LICENSE", "README.md
 AT_ROOT |= {"mkdocs.yml", "pyproject.toml", "recipes", "requirements-cpu.lock", "requirements.lock", "tests"}
 SAME_MODULES: set[str] = set()
 SAME_CLASSES: set[str] = set()
+SAME_FUNCTIONS = {"documents_stand_alone", "mutual_information"}  # these lists may only shrink
+SAME_CONSTANTS: set[str] = set()
+NAMED_BY_SPECS = {"run", "main", "fit", "load", "recognise"}  # the function of a command or component that a spec names, and hooks
 OWN_ROOMS = {"docs", "packaging", "benchmarks", "golden", "web", "faults"}
 
 
@@ -137,6 +140,32 @@ def test_the_name_of_a_module_occurs_once() -> None:
 def test_the_name_of_a_class_occurs_once() -> None:
     names = Counter(node.name for path in SOURCES for node in parse(path).body if isinstance(node, ast.ClassDef))
     assert {name for name, times in names.items() if times > 1} == SAME_CLASSES
+
+
+def test_the_name_of_a_public_function_occurs_once() -> None:
+    names = Counter(node.name for path in SOURCES for node in parse(path).body if isinstance(node, ast.FunctionDef))
+    twice = {name for name, times in names.items() if times > 1 and not name.startswith(("_", "plant_"))}
+    assert twice - NAMED_BY_SPECS == SAME_FUNCTIONS
+
+
+def test_a_public_constant_has_one_value() -> None:
+    """A name in two modules is the same thing in both; a type alias counts as a constant."""
+    values: dict[str, set[str]] = {}
+    for name, value in (pair for path in SOURCES for node in parse(path).body for pair in constants(node)):
+        values.setdefault(name, set()).add(ast.dump(value))
+    assert {name for name, different in values.items() if len(different) > 1 and not name.startswith("_")} == SAME_CONSTANTS
+
+
+def constants(node: ast.stmt) -> list[tuple[str, ast.expr]]:
+    """The names that a statement assigns, with their values; `A, B = 1, 2` assigns two."""
+    if isinstance(node, ast.AnnAssign) and node.value:
+        return [(node.target.id, node.value)] if isinstance(node.target, ast.Name) else []
+    assigned = []
+    for target in node.targets if isinstance(node, ast.Assign) else []:
+        several = isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple)
+        pairs = zip(target.elts, node.value.elts, strict=True) if several else [(target, node.value)]
+        assigned += [(name.id, value) for name, value in pairs if isinstance(name, ast.Name)]
+    return assigned
 
 
 @pytest.mark.parametrize("folder", ["README.md", "docs", "recipes", *sorted(HOMES)])

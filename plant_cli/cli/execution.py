@@ -16,7 +16,7 @@ from plant_cli.api.context import DEFAULT_RUN
 from plant_cli.cli.failures import report_failures
 from plant_cli.cli.flags import GENERAL
 from plant_cli.cli.launching import launch, run_together
-from plant_cli.cli.output import show
+from plant_cli.cli.output import show_result
 from plant_cli.cli.progress import ConsoleReporter
 from plant_cli.cli.streams import silence
 from plant_cli.registry import Registry
@@ -81,7 +81,7 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
         if "run" in general and "PLANT_RUN" not in os.environ:
             result = replace(result, next_step=_in_run(result.next_step, general["run"]))
         try:
-            show(result, general.get("format", "table"), quiet=general.get("quiet", False))
+            show_result(result, general.get("format", "table"), quiet=general.get("quiet", False))
         except BrokenPipeError:
             if not (spec.writes or spec.parallel):
                 raise

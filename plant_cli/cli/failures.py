@@ -136,7 +136,7 @@ def report_failures(who: str = "plant-cli", registry: Registry | None = None) ->
         _leave(describe_bug(error, who, [] if registry is None else registry.strangers()), BUG)
 
 
-def describe(error: PlantError) -> str:
+def describe_error(error: PlantError) -> str:
     """The four parts of an error, one line each, without empty ones."""
     parts = {"error: ": error.what, "  where:      ": error.where, "  expected:   ": error.expected, "  what to do: ": error.todo}
     return "\n".join(name + text for name, text in parts.items() if text)
@@ -234,7 +234,7 @@ def _keep_trace(trace: str) -> str | None:
 
 def leave(error: PlantError) -> NoReturn:
     """Show an error and exit with its code."""
-    _leave(describe(error), error.exit_code)
+    _leave(describe_error(error), error.exit_code)
 
 
 def _leave(message: str, code: int) -> NoReturn:

@@ -23,7 +23,7 @@ GAP = 2  # blanks between columns
 LINE = 28  # characters of a text that stay on one line of a narrow terminal
 
 
-def show(result: Result, form: str, *, quiet: bool = False, stream: TextIO | None = None) -> None:
+def show_result(result: Result, form: str, *, quiet: bool = False, stream: TextIO | None = None) -> None:
     """Write a result to stdout in one of the formats of `--format`; the next step goes to stderr."""
     out = stream or sys.stdout
     if form == "table" and out.isatty():

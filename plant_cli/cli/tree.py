@@ -37,10 +37,10 @@ class Explained:
                 raise
             command = " ".join(filter(None, [parent and parent.command_path, info_name]))
             flag, _, what = self.lists_all.partition(" ")
-            raise explain(error, command, self.former_flags, f"`{command} {flag}` {what}") from error
+            raise explain_usage_error(error, command, self.former_flags, f"`{command} {flag}` {what}") from error
 
 
-def explain(error: Any, command: str, former: Mapping[str, str], ask: str) -> PlantError:
+def explain_usage_error(error: Any, command: str, former: Mapping[str, str], ask: str) -> PlantError:
     """An error with four parts for an error of the parser; `ask` says how to list the options."""
     parameter = getattr(error, "param", None)
     if parameter is not None and error.message:

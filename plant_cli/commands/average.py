@@ -11,7 +11,7 @@ from pathlib import Path
 from plant_cli.api import Corpus, DataError, Result, SplitName, StageContext, UsageError
 from plant_cli.api.context import with_tag
 from plant_cli.commands.command_options import PredictOptions
-from plant_cli.commands.scored_split import report, require_every_score, score_split
+from plant_cli.commands.scored_split import report_scores, require_every_score, score_split
 from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.files import read_size
 from plant_cli.evaluation.gold import join_gold
@@ -30,7 +30,7 @@ from plant_cli.training.judging import LABELS_JUDGED
 AVERAGING_FOLDER = "validation-scores"  # while an average is made
 
 
-def average(context: StageContext, options: PredictOptions) -> Result:
+def average_systems(context: StageContext, options: PredictOptions) -> Result:
     """Score the split and validation with every system, tune the threshold on validation, and keep the best labels of the mean."""
     require_every_score(options)
     corpus = context.corpus()
@@ -69,7 +69,7 @@ def average(context: StageContext, options: PredictOptions) -> Result:
     top = replace(top, labels=top.labels[:, :k], scores=top.scores[:, :k])
     decisions = None if thresholds is None else thresholds.decide(top.labels, top.scores)
     write_predictions(context.folder / PREDICTIONS, top.labels, top.scores, split, corpus.labels, decisions)
-    result = report(top, split, corpus, context.tag)
+    result = report_scores(top, split, corpus, context.tag)
     note = f"mean {options.mean} of {', '.join(options.systems)}; threshold {value:.3g} tuned on validation {options.tune}"
     return replace(
         result,

@@ -25,7 +25,7 @@ from plant_cli.api import (
 )
 from plant_cli.commands.command_options import ConvertOptions, MakeOptions, SplitOptions
 from plant_cli.data.documents import count_documents, find_splits, read_batches, read_digests, read_frames, tidy, tidy_dataset
-from plant_cli.data.labels import describe
+from plant_cli.data.labels import describe_corpus
 from plant_cli.data.loading import load_dataset
 from plant_cli.data.repair import SplitFrames as Parts
 from plant_cli.data.repair import require_writer, write_corpus, write_format
@@ -54,7 +54,7 @@ def stats(context: StageContext, _options: NoOptions) -> Result:
             expected="a split named train",
             todo="check the values of the split column, or split again with `plant data split`",
         )
-    described = describe(frames)
+    described = describe_corpus(frames)
     names = [name.replace("_", " ") for name in asdict(next(iter(described.splits.values())))]
     values = [list(asdict(split).values()) for split in described.splits.values()]
     splits = Table(

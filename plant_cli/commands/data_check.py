@@ -27,7 +27,7 @@ from plant_cli.data.checks import (
     LEVELS,
     THOROUGH,
     Finding,
-    examine,
+    examine_documents,
     find_near_labels,
     find_odd_label_counts,
     find_unknown_labels,
@@ -43,7 +43,7 @@ from plant_cli.data.vocabularies import read_titles
 from plant_cli.network.reading_checks import find_cut_texts, find_languages
 
 
-def check(context: StageContext, options: CheckOptions) -> Result:
+def check_corpus(context: StageContext, options: CheckOptions) -> Result:
     """Examine the corpus, and with --fix write a cleaned copy and examine that too."""
     dataset = load_dataset(context, context.data, tell=context.reporter.warn)
     findings = list(_examine(context, dataset, *digest_and_sign(dataset, context.reporter), options.backbone))
@@ -99,7 +99,7 @@ def _count_changes(changes: pl.DataFrame, path: str) -> Table:
 def _examine(
     context: StageContext, dataset: Dataset, digests: dict[SplitName, pl.DataFrame], signatures: Signatures, chosen: Choice | None
 ) -> Iterator[Finding]:
-    findings = examine(digests, (*THOROUGH, find_near_labels, find_odd_label_counts))
+    findings = examine_documents(digests, (*THOROUGH, find_near_labels, find_odd_label_counts))
     yield from findings
     yield from find_near_duplicates(dataset, digests, context.reporter, signatures)
     yield from find_unseen_labels(digests, read_titles(dataset, context.reporter))

@@ -10,7 +10,7 @@ import polars as pl
 from plant_cli.api import Column, DataError, Result, StageContext, Table
 from plant_cli.commands.command_options import DriftOptions
 from plant_cli.data.documents import read_frames, tidy
-from plant_cli.data.drift import NEW, Drift, Side, compare
+from plant_cli.data.drift import NEW, Drift, Side, compare_corpora
 from plant_cli.data.loading import load_dataset
 from plant_cli.data.vocabularies import read_titles
 
@@ -19,7 +19,7 @@ def drift(context: StageContext, options: DriftOptions) -> Result:
     """Compare two corpora: lengths, words and labels. All splits of a corpus are pooled."""
     titles: dict[str, str] = {}
     frames = [_read(context, path, titles) for path in (options.before, options.after)]
-    change = compare(*frames)
+    change = compare_corpora(*frames)
     context.reporter.note(
         "a change is tested if at least 5 documents are expected (G², one degree of freedom, false discovery rate 5%); "
         "by chance: with all documents assigned at random to two corpora of these sizes"

@@ -13,7 +13,7 @@ from plant_cli.evaluation.aligned import build_input, read_predictions
 from plant_cli.evaluation.conventions import CONVENTIONS, ConventionName
 from plant_cli.evaluation.foreign import read_numbering
 from plant_cli.evaluation.gold import Gold, describe_gold, read_gold
-from plant_cli.evaluation.label_changes import Changes, find_changes
+from plant_cli.evaluation.label_changes import Changes, find_label_changes
 from plant_cli.evaluation.systems import find_system
 
 NAMED = 3  # labels of a cell
@@ -28,7 +28,7 @@ def run(context: StageContext, options: DiffOptions) -> Result:
         system = find_system(context, name, gold, options.threshold)
         predictions = read_predictions(system.predictions, gold, context.reporter, read_numbering(options.label_order, None))
         inputs.append(build_input(predictions, gold, system.threshold, CONVENTIONS[CONVENTION]))
-    changes = find_changes(inputs[0], inputs[1], gold, options.k)
+    changes = find_label_changes(inputs[0], inputs[1], gold, options.k)
     content = _summarise(changes, options, gold)
     changes.documents.write_parquet(context.folder / "documents.parquet")
     changes.labels.write_csv(context.folder / "labels.tsv", separator="\t", float_precision=6)

@@ -39,7 +39,7 @@ class CheckResult:
     todo: str = ""
 
 
-def examine(context: StageContext, options: NoOptions) -> Result:
+def examine_machine(context: StageContext, options: NoOptions) -> Result:
     """Run every check and report in one table."""
     plugins = partial(check_plugins, context.request.registry.plugins)
     checks = (check_system, check_devices, check_packages, plugins, check_features)

@@ -17,9 +17,9 @@ from plant_cli.evaluation.aligned import Predictions, build_input, keep_document
 from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.foreign import Numbering, read_numbering
 from plant_cli.evaluation.gold import Gold, find_hierarchy, read_gold
-from plant_cli.evaluation.measures import Conditions, Evaluation, evaluate, measure_parts, write_documents, write_labels
+from plant_cli.evaluation.measures import Conditions, Evaluation, evaluate, measure_parts, write_document_table, write_label_table
 from plant_cli.evaluation.metric_tables import describe_conditions, make_metric_tables, record_intervals, record_metrics
-from plant_cli.evaluation.reliability import describe, measure_reliability
+from plant_cli.evaluation.reliability import describe_calibration, measure_reliability
 from plant_cli.evaluation.results import Bound, check_gates, parse_gates
 from plant_cli.evaluation.systems import (
     System,
@@ -37,7 +37,7 @@ from plant_cli.runs.folder import Run, StageFolder
 from plant_cli.runs.repetition import split_seed
 from plant_cli.scoring.predictions import ALL_PARTS, NETWORK, list_parts
 
-Parts = dict[str, dict[str, Bound]]
+PartBounds = dict[str, dict[str, Bound]]
 Reliabilities = dict[str, dict[str, Any]]
 
 
@@ -57,7 +57,7 @@ def run(context: StageContext, options: EvalOptions) -> Result:
     gates = parse_gates(options.require)
     numbering = read_numbering(options.label_order, options.remove_pairs)
     evaluation, conditions, predictions = _evaluate(context, options, numbering, required=[gate.metric for gate in gates])
-    folder, parts = conditions.system.folder, Parts()
+    folder, parts = conditions.system.folder, PartBounds()
     if folder is not None and not options.metric:  # the system is of a run, and all metrics are wanted
         families = choose_families(context, options.metric_options)
         parts = measure_parts(folder, conditions, families, numbering, evaluation.scores, context.reporter)
@@ -139,7 +139,7 @@ def _keep_scores(system: System, split: str) -> str:
     return f"`{command}{other} --auc --force` in this run keeps them all"
 
 
-def _suggest_next(context: StageContext, options: EvalOptions, system: System, parts: Parts) -> str:
+def _suggest_next(context: StageContext, options: EvalOptions, system: System, parts: PartBounds) -> str:
     """What to do next, with systems that this run has."""
     records = [(folder.name, folder.record()) for folder in Run.open(context.run_path).stages()]
     trained = [name for name, record in records if record is not None and record.stage == "finetune" and record.status == "done"]
@@ -156,7 +156,7 @@ def _suggest_next(context: StageContext, options: EvalOptions, system: System, p
 
 
 def _write(
-    folder: Path, evaluation: Evaluation, conditions: Conditions, parts: Parts, reliability: Reliabilities, next_step: str
+    folder: Path, evaluation: Evaluation, conditions: Conditions, parts: PartBounds, reliability: Reliabilities, next_step: str
 ) -> Result:
     content = record_metrics(evaluation, conditions)
     content |= {
@@ -168,10 +168,10 @@ def _write(
     doc_ids = [doc_id for doc_id, keep in zip(conditions.gold.doc_ids, kept, strict=True) if keep]
     write_json(folder / "metrics.json", content)
     write_json(folder / "intervals.json", record_intervals(evaluation, conditions))
-    write_labels(folder / "per_label.tsv", conditions.data, conditions.gold, conditions.level)
-    write_documents(folder / "per_document.parquet", conditions.data, evaluation.overall, doc_ids, describe_conditions(conditions))
+    write_label_table(folder / "per_label.tsv", conditions.data, conditions.gold, conditions.level)
+    write_document_table(folder / "per_document.parquet", conditions.data, evaluation.overall, doc_ids, describe_conditions(conditions))
     return Result(
-        tables=make_metric_tables(evaluation, conditions, describe(reliability), parts),
+        tables=make_metric_tables(evaluation, conditions, describe_calibration(reliability), parts),
         data=content,
         next_step=next_step,
         summary={name: evaluation.scores[name].value for name in SUMMARY_METRICS if name in evaluation.scores},

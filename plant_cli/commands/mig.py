@@ -16,7 +16,7 @@ from plant_cli.data.shares import Shard
 from plant_cli.relevance.cooccurrence import Cooccurrence, Margins
 from plant_cli.relevance.counter import CorpusCounter
 from plant_cli.relevance.engine import KeptWords, Selection, Signal, bind_signal, keep_words
-from plant_cli.relevance.normalisation import add_title_words, normalise
+from plant_cli.relevance.normalisation import add_title_words, normalise_relevance
 from plant_cli.relevance.relevance_table import Weighed, read_label_words, write_forms, write_relevance
 from plant_cli.runs.processes import default_threads
 from plant_cli.runs.session import open_session
@@ -89,7 +89,7 @@ def _weigh(
     start = 0
     for kept in keep(options.k):
         block = slice(start, start + len(kept.offsets) - 1)
-        relevance = normalise(
+        relevance = normalise_relevance(
             kept,
             options.norm,
             n_docs=margins.n_docs,

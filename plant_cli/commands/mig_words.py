@@ -12,12 +12,12 @@ from plant_cli.api import ArtefactError, Column, DataError, Result, StageContext
 from plant_cli.commands.command_options import EditOptions, MigShowOptions
 from plant_cli.relevance.relevance_table import (
     LabelEdits,
+    read_counted_words,
     read_edits,
     read_forms,
     read_label_index,
     read_label_words,
     read_pairs,
-    read_vocabulary,
     set_aside,
     write_edits,
 )
@@ -28,7 +28,7 @@ FORMS_SHOWN = 6  # of a word
 WAIT = 10.0  # seconds that an edit waits for another one to end
 
 
-def show(context: StageContext, options: MigShowOptions) -> Result:
+def show_words(context: StageContext, options: MigShowOptions) -> Result:
     """Show the kept words of a label after edits: value, relevance and counts."""
     folder = context.input("mig")
     label = _find_label(context, folder, options.label, partly=True)
@@ -136,7 +136,7 @@ def _check_edit(folder: Path, options: EditOptions, label: str | None, later: La
         raise UsageError(
             "words are edited for one label", where="mig edit", expected="a label and no --list", todo="`plant mig edit LABEL --deny WORD`"
         )
-    known = set(read_vocabulary(folder)["word"].to_list()) if words else set()
+    known = set(read_counted_words(folder)["word"].to_list()) if words else set()
     for word in words:
         if word not in known:
             raise UsageError(

@@ -35,7 +35,7 @@ from plant_cli.network.hardware import choose_hardware
 from plant_cli.relevance.engine import Selection, bind_signal
 from plant_cli.runs.recipes import load_recipe, parse_command, read_run_recipe
 from plant_cli.runs.steps import Step, resolve_step, resolve_steps
-from plant_cli.training.planning import DOCUMENTS_SAMPLED, Estimate, Job, Planner, free_memory, report
+from plant_cli.training.planning import DOCUMENTS_SAMPLED, Estimate, Job, Planner, free_memory, report_plans
 from plant_cli.training.stage2 import choose_shortlist
 from plant_cli.training.training_options import ROLES, FinetuneOptions, PretrainOptions
 
@@ -58,7 +58,7 @@ def run(context: StageContext, options: PlanOptions) -> Result:
         notes.append(f"words were counted and scorers fitted on at most {DOCUMENTS_SAMPLED:,} documents, and the figures scaled up")
     if any(found.parts for found in plans.values()):
         notes.append("activations and hours are those of a step with made-up weights, without validation")
-    return report(plans, planner.free, f"{hardware.device} in {str(hardware.dtype).removeprefix('torch.')}", notes)
+    return report_plans(plans, planner.free, f"{hardware.device} in {str(hardware.dtype).removeprefix('torch.')}", notes)
 
 
 def _steps(context: StageContext, recipe: str | None) -> list[Step]:

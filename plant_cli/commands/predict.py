@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from plant_cli.api import Result, ShortlistSpec, StageContext, UsageError
-from plant_cli.commands.average import average
+from plant_cli.commands.average import average_systems
 from plant_cli.commands.command_options import PredictOptions
-from plant_cli.commands.scored_split import report, require_every_score, score_split
+from plant_cli.commands.scored_split import report_scores, require_every_score, score_split
 from plant_cli.data.files import read_size
 from plant_cli.evaluation.systems import find_chosen
 from plant_cli.network.candidates import propose
@@ -16,13 +16,13 @@ from plant_cli.runs.session import open_session
 from plant_cli.runs.word_store import open_words
 from plant_cli.scoring.models import has_network, load_model
 from plant_cli.scoring.opened_models import find_source
-from plant_cli.scoring.predictions import PREDICTIONS, require_room, write_parts, write_predictions, writing_scores
+from plant_cli.scoring.predictions import PREDICTIONS, require_room, write_part_predictions, write_predictions, writing_scores
 
 
 def run(context: StageContext, options: PredictOptions) -> Result:
     """Score every document of a split and write names and scores of its best labels."""
     if options.average:
-        return average(context, options)
+        return average_systems(context, options)
     corpus = context.corpus()
     folder = context.input("finetune", context.tag)
     split = corpus.split(options.split)
@@ -53,5 +53,5 @@ def run(context: StageContext, options: PredictOptions) -> Result:
         top = model.score(split.texts, scoring)
     decisions = None if thresholds is None else thresholds.decide(top.labels, top.scores)
     write_predictions(context.folder / PREDICTIONS, top.labels, top.scores, split, corpus.labels, decisions)
-    write_parts(context.folder, {name: (part.labels, part.scores) for name, part in top.parts.items()}, split, corpus.labels)
-    return report(top, split, corpus, context.tag)
+    write_part_predictions(context.folder, {name: (part.labels, part.scores) for name, part in top.parts.items()}, split, corpus.labels)
+    return report_scores(top, split, corpus, context.tag)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from plant_cli.api import BackboneSpec, Result, StageContext, UsageError
 from plant_cli.commands.command_options import QuickstartOptions
-from plant_cli.commands.run import run_recipe
+from plant_cli.commands.run import report_recipe
 
 RECIPE = "quickstart"
 ENCODER, SMALL_ENCODER = "minilm", "tiny"
@@ -29,7 +29,7 @@ def run(context: StageContext, options: QuickstartOptions) -> Result:
     flags = {**context.request.flags, "model": {"backbone": backbone}}
     flags.pop("quickstart", None)
     request = replace(context.request, recipe=RECIPE, flags=flags)
-    done = run_recipe(context.runner, request)
+    done = report_recipe(context.runner, request)
     return replace(
         done,
         next_step="on your own data: plant mig --k 1000 data.parquet --run my-run   "

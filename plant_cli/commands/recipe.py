@@ -20,7 +20,7 @@ def list_recipes(context: StageContext, options: NoOptions) -> Result:
     return Result(tables=[table], next_step="`plant run NAME` runs one, `plant recipe copy NAME` gives you a file to change")
 
 
-def show(context: StageContext, options: NameOptions) -> Result:
+def show_recipe(context: StageContext, options: NameOptions) -> Result:
     """Show every value of a recipe and where it comes from."""
     steps = _resolve(context, options.recipe)
     rows = [row for step in steps for row in _rows(step, step.name, "options", step.values)]
@@ -35,7 +35,7 @@ def show(context: StageContext, options: NameOptions) -> Result:
     return Result(tables=[Table(title=options.recipe, columns=columns, rows=rows)], data=data)
 
 
-def check(context: StageContext, options: NameOptions) -> Result:
+def check_recipe(context: StageContext, options: NameOptions) -> Result:
     """Validate a recipe without running it: every key, type, component and component option."""
     steps = _resolve(context, options.recipe)
     rows = [(step.name, step.spec.summary) for step in steps]

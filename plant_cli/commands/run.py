@@ -13,10 +13,10 @@ NUMBERS_SHOWN = 4  # numbers of a step that are shown
 
 def run(context: StageContext, options: RunOptions) -> Result:
     """Run the steps of a recipe in order."""
-    return run_recipe(context.runner, replace(context.request, recipe=options.recipe, seeds=options.seeds))
+    return report_recipe(context.runner, replace(context.request, recipe=options.recipe, seeds=options.seeds))
 
 
-def run_recipe(runner: Runner, request: Request) -> Result:
+def report_recipe(runner: Runner, request: Request) -> Result:
     """Run all steps of the recipe and report the outcome of each."""
     shared = {section: given for section, given in request.flags.items() if section != "run"}
     outcomes = runner.run_recipe(replace(request, flags=shared))

@@ -48,7 +48,7 @@ def require_every_score(options: PredictOptions) -> None:
         raise exclusive_options(flag, "several processes", why="each process has only its share of the documents")
 
 
-def report(top: TopLabels, split: Split, corpus: Corpus, tag: str | None) -> Result:
+def report_scores(top: TopLabels, split: Split, corpus: Corpus, tag: str | None) -> Result:
     """The best labels of the first documents."""
     names = [f"{label} {title or ''}".strip() for label, title in zip(corpus.labels.ids, corpus.labels.titles, strict=True)]
     rows = [

@@ -12,7 +12,7 @@ from plant_cli.data.files import require_free
 from plant_cli.data.tables import output_format, write_table
 from plant_cli.evaluation.systems import find_chosen
 from plant_cli.network.cuts import Cut, cut_summary
-from plant_cli.report.text import count
+from plant_cli.report.text import show_count
 from plant_cli.scoring.decisions import Thresholds
 from plant_cli.scoring.models import TrainedModel
 from plant_cli.scoring.new_texts import TextReader
@@ -175,7 +175,7 @@ def _report(
             ).iter_rows()
         ],
         notes=[
-            count(len(found), "suggestion") + (f" for {count(len(ids), 'text')} written to {output}" if output else ""),
+            show_count(len(found), "suggestion") + (f" for {show_count(len(ids), 'text')} written to {output}" if output else ""),
             f"decision: by thresholds for {thresholds.objective}, chosen on {source}; review: to be checked by a person"
             if chosen
             else f"assigned: the score reaches the threshold tuned on {source}; scores are probabilities, calibrated on {source}",

@@ -16,7 +16,7 @@ from plant_cli.evaluation.systems import Location, find_judged_tag, find_thresho
 from plant_cli.evaluation.targets import parse_targets
 from plant_cli.evaluation.threshold_tuning import (
     are_probabilities,
-    decide,
+    choose_on_validation,
     decide_left_out,
     find_decisions,
     make_decision_tables,
@@ -27,7 +27,7 @@ from plant_cli.runs.folder import VALIDATION_FILE
 from plant_cli.scoring.decisions import write_thresholds
 from plant_cli.scoring.predictions import PREDICTIONS
 
-Read = tuple[Gold, Predictions]
+GoldAndPredictions = tuple[Gold, Predictions]
 
 
 def run(context: StageContext, options: ThresholdOptions) -> Result:
@@ -43,7 +43,7 @@ def run(context: StageContext, options: ThresholdOptions) -> Result:
         )
     refuse_unreachable(predictions, gold, targets, path.name)
     review = options.review if calibrated else None
-    chosen = decide(predictions, gold, targets, review)
+    chosen = choose_on_validation(predictions, gold, targets, review)
     decided = {"validation": (decide_left_out(predictions, gold, targets, review, seed), predictions, gold)}
     if options.measure is not None:
         other, scored = _read(context, _find_measured(context, options, location), options.measure)
@@ -123,6 +123,6 @@ def _find_measured(context: StageContext, options: ThresholdOptions, location: L
     return Path(options.measure_predictions)
 
 
-def _read(context: StageContext, path: Path, split: SplitName) -> Read:
+def _read(context: StageContext, path: Path, split: SplitName) -> GoldAndPredictions:
     gold = read_gold(context.corpus(), split)
     return gold, read_predictions(path, gold, context.reporter)

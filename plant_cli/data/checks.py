@@ -13,8 +13,8 @@ from plant_cli.data.documents import BETWEEN_WORDS, Frames, explode_labels, tidy
 from plant_cli.data.labels import count_labels
 from plant_cli.data.tables import collect
 
-Level = Literal["fatal", "warning", "note"]
-LEVELS: tuple[Level, ...] = ("fatal", "warning", "note")
+FindingLevel = Literal["fatal", "warning", "note"]
+LEVELS: tuple[FindingLevel, ...] = ("fatal", "warning", "note")
 SHORT_TEXT = 20  # characters; less than this is seldom a document
 _SHOWN = 5
 _JOIN = "make them one label, if they mean the same"
@@ -30,7 +30,7 @@ class Finding:
     expected: str
     todo: str
     # `fatal`: no run can be made of this corpus; `warning`: something is wrong; `note`: worth knowing, and often as it should be
-    level: Level = "warning"
+    level: FindingLevel = "warning"
 
     def __str__(self) -> str:
         return f"{self.count:,} {self.what} ({self.where})"
@@ -40,17 +40,17 @@ class Finding:
         return DataError(f"{self.count:,} {self.what}", where=self.where, expected=self.expected, todo=self.todo)
 
 
-Check = Callable[[Frames], Iterator[Finding]]
+FramesCheck = Callable[[Frames], Iterator[Finding]]
 """From the digests of documents (see `digests`), whose labels are as written, not tidied."""
 
 
-def examine(frames: Frames, checks: tuple[Check, ...]) -> list[Finding]:
+def examine_documents(frames: Frames, checks: tuple[FramesCheck, ...]) -> list[Finding]:
     """All findings of the given checks, the worst first."""
     return sorted((finding for check in checks for finding in check(frames)), key=lambda finding: LEVELS.index(finding.level))
 
 
 def report_rows(
-    rows: pl.DataFrame, show: Callable[..., str], *, what: str, expected: str, todo: str, where: str = "", level: Level = "warning"
+    rows: pl.DataFrame, show: Callable[..., str], *, what: str, expected: str, todo: str, where: str = "", level: FindingLevel = "warning"
 ) -> Iterator[Finding]:
     """A finding on some rows, if there are any; `show` makes an example of the cells of one."""
     if rows.height:
@@ -60,7 +60,7 @@ def report_rows(
         yield Finding(what=what, where=shown, count=rows.height, expected=expected, todo=todo, level=level)
 
 
-def _documents_that(condition: pl.Expr, *, what: str, expected: str, todo: str, level: Level = "warning") -> Check:
+def _documents_that(condition: pl.Expr, *, what: str, expected: str, todo: str, level: FindingLevel = "warning") -> FramesCheck:
     """A check that names the documents of each split for which a condition holds; `tidy` has their labels as they are read."""
 
     def check(frames: Frames) -> Iterator[Finding]:
@@ -157,10 +157,10 @@ def find_twin_labels(frames: Frames) -> Iterator[Finding]:
     yield from report_rows(twins, "'{}'".format, what=what, expected="one spelling for each label", todo=_JOIN)
 
 
-REQUIRED: tuple[Check, ...] = (find_repeated_ids, find_empty_texts, find_empty_train, find_unlabelled, find_leaks)
+REQUIRED: tuple[FramesCheck, ...] = (find_repeated_ids, find_empty_texts, find_empty_train, find_unlabelled, find_leaks)
 """Run before every experiment."""
 
-THOROUGH: tuple[Check, ...] = (
+THOROUGH: tuple[FramesCheck, ...] = (
     *REQUIRED,
     find_near_leaks,
     find_repeated_texts,

@@ -172,7 +172,7 @@ def read_labels(folder: Path) -> pl.DataFrame:
     return table.with_columns((pl.col(name).fill_null(empty) if name in table.columns else empty.alias(name)) for name in LABEL_LISTS)
 
 
-def read_table(folder: Path, name: str) -> pl.DataFrame | None:
+def read_corpus_table(folder: Path, name: str) -> pl.DataFrame | None:
     """One of `CORPUS_TABLES`; None if the corpus has none; `ArtefactError` if it cannot be read."""
     what, columns = CORPUS_TABLES[name]
     return _read_columns(folder / name, what, tuple(columns)) if (folder / name).exists() else None

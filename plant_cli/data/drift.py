@@ -56,7 +56,7 @@ class _Counted:
     labels: dict[str, int]
 
 
-def compare(before: pl.DataFrame, after: pl.DataFrame) -> Drift:
+def compare_corpora(before: pl.DataFrame, after: pl.DataFrame) -> Drift:
     """Compare two corpora of tidy documents, their splits pooled.
 
     A change of frequency is tested where both corpora together lead to expect at least 5 documents with the word or label, and as many

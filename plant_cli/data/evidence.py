@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from plant_cli.api import Dataset, Evidence, missing_column
-from plant_cli.data.checks import Finding, Level, report_rows
+from plant_cli.data.checks import Finding, FindingLevel, report_rows
 from plant_cli.data.corpus_files import EVIDENCE
 from plant_cli.data.documents import Frames
 from plant_cli.data.tables import collect, whole_numbers
@@ -49,7 +49,7 @@ def _examine(spans: pl.DataFrame, kept: pl.DataFrame) -> Iterator[Finding]:
     outside = ~empty & ((pl.col("start") < 0) | (pl.col("end") > pl.col("size")))
     stray = spans.join(kept, on="row", how="anti")
     mend, leave = "mend these rows, or name another table with --evidence", "nothing, if that is as it should be; else name the right table"
-    findings: list[tuple[pl.DataFrame, Level, str, str]] = [
+    findings: list[tuple[pl.DataFrame, FindingLevel, str, str]] = [
         (kept.filter(empty), "fatal", "end where they begin or before, or have no such position", _OFFSETS),
         (
             kept.filter(outside),

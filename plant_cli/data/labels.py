@@ -179,7 +179,7 @@ class CorpusStatistics:
     bins: dict[str, int]
 
 
-def describe(frames: Frames) -> CorpusStatistics:
+def describe_corpus(frames: Frames) -> CorpusStatistics:
     """Statistics of digests (see `documents.digest`) with tidy labels."""
     counts = {name: count_labels(frame) for name, frame in frames.items()}
     train = counts["train"]

@@ -52,7 +52,7 @@ def find_near_duplicates(dataset: Dataset, digests: Frames, reporter: Reporter, 
                 yield batch["text"]
                 task.advance(batch.height)
 
-    pairs = match_texts(signatures, read)
+    pairs = match_duplicates(signatures, read)
     unlike = pairs[alike[pairs[:, 0]] != alike[pairs[:, 1]]]
     places = np.searchsorted(starts, unlike, side="right") - 1
     across = places[:, 0] != places[:, 1]
@@ -73,7 +73,7 @@ def find_near_duplicates(dataset: Dataset, digests: Frames, reporter: Reporter, 
         )
 
 
-def match_texts(signatures: Signatures, read: Callable[[], Iterable[pl.Series]]) -> npt.NDArray[np.int64]:
+def match_duplicates(signatures: Signatures, read: Callable[[], Iterable[pl.Series]]) -> npt.NDArray[np.int64]:
     """Pairs of nearly equal texts: rows [P, 2], the smaller row first, each later text with the first that it is like.
 
     Memory holds 128 bytes of each text, and the triples of those texts whose signatures agree, at most `_HELD` at a time.

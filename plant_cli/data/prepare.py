@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from plant_cli.api import SPLITS, DataSection, Dataset, Reporter
-from plant_cli.data.checks import REQUIRED, Finding, examine, find_unseen_labels
+from plant_cli.data.checks import REQUIRED, Finding, examine_documents, find_unseen_labels
 from plant_cli.data.corpus_files import (
     EVIDENCE_FILE,
     EXCLUDED_FILE,
@@ -24,7 +24,7 @@ from plant_cli.data.corpus_files import (
 from plant_cli.data.documents import Frames, SplitTexts, read_first, tidy
 from plant_cli.data.evidence import read_evidence
 from plant_cli.data.files import hash_strings
-from plant_cli.data.labels import count_labels, describe, find_further_parents, read_excluded, tabulate_gold
+from plant_cli.data.labels import count_labels, describe_corpus, find_further_parents, read_excluded, tabulate_gold
 from plant_cli.data.store import StoredCorpus, open_corpus
 from plant_cli.data.vocabularies import find_titled, read_titles, warn_untitled
 from plant_cli.data.word_analysis import choose_analyser
@@ -39,7 +39,7 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Repo
     for name in [name for name, frame in raw.items() if name != "train" and not frame.height]:
         reporter.warn(f"the split '{name}' has no documents and is ignored")
         del raw[name], records[name]
-    _report(examine(raw, REQUIRED), reporter)
+    _report(examine_documents(raw, REQUIRED), reporter)
     titles = read_titles(dataset, reporter)
     titled = find_titled(titles) if section.zero_shot else titles.clear()
     _report(find_unseen_labels(raw, titles, titled), reporter)
@@ -64,7 +64,7 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Repo
     parents = find_further_parents(titles, used, labels["label"])
     gold = tabulate_gold(frames, labels["label"])
     tables = {LABELS_FILE: labels, GOLD_FILE: gold, EVIDENCE_FILE: evidence, EXCLUDED_FILE: excluded, PARENTS_FILE: parents}
-    outputs = write_tables(folder, tables, asdict(describe(frames)))
+    outputs = write_tables(folder, tables, asdict(describe_corpus(frames)))
     texts: Sequence[str] = SplitTexts(dataset, "train", frames["train"].height, frozenset(held_out))
     if first.documents:
         texts = cast(Sequence[str], first.documents["train"].filter(~pl.col("doc_id").is_in(held_out))["text"])  # not copied

@@ -173,7 +173,7 @@ def read_record(path: Path, model: type[RecordType], what: str) -> RecordType:
         ) from error
 
 
-State = Literal["whole", "changed", "missing"]
+FileStateName = Literal["whole", "changed", "missing"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +182,7 @@ class FileState:
 
     path: Path  # the file
     name: str  # its path inside the folder of the stage
-    state: State  # whether it is as it was recorded
+    state: FileStateName  # whether it is as it was recorded
     recorded: str  # its SHA-256 when it was recorded
 
     def error(self, owner: str, todo: str) -> ArtefactError:
@@ -200,7 +200,7 @@ class FileState:
 def examine_file(path: Path, recorded: str, facts: Facts | None = None, name: str | None = None) -> FileState:
     """The state of one file; its hash is taken where size and time do not tell."""
     now = Facts.of(path) if path.is_file() else None
-    state: State
+    state: FileStateName
     if now is None:
         state = "missing"
     elif facts is not None and (now == facts or now.size != facts.size):
@@ -210,7 +210,7 @@ def examine_file(path: Path, recorded: str, facts: Facts | None = None, name: st
     return FileState(path=path, name=name or path.name, state=state, recorded=recorded)
 
 
-def examine(folder: Path, record: StageRecord, names: Sequence[str] | None = None, *, fully: bool = False) -> list[FileState]:
+def examine_files(folder: Path, record: StageRecord, names: Sequence[str] | None = None, *, fully: bool = False) -> list[FileState]:
     """The states of files that a stage left."""
     chosen = record.outputs if names is None else [name for name in names if name in record.outputs]
     return [examine_file(folder / name, record.outputs[name], None if fully else record.facts.get(name), name) for name in chosen]
@@ -228,7 +228,7 @@ def require_recorded(folder: Path, *names: str) -> None:
     if record.status != "done":
         return
     command = command_for(record.stage, record.tag, folder.parent)
-    for file in examine(folder, record, names or None, fully=True):
+    for file in examine_files(folder, record, names or None, fully=True):
         if file.state != "whole":
             raise file.error(f"the stage '{folder.name}'", f"make it again: {command} --force")
 

@@ -21,8 +21,8 @@ from plant_cli.data.corpus_files import (
     SPLITS_FILE,
     CorpusRecord,
     Fingerprint,
+    read_corpus_table,
     read_labels,
-    read_table,
     require_outputs,
 )
 from plant_cli.data.documents import DOCUMENTS_IN_MEMORY, read_batches, tidy
@@ -89,7 +89,7 @@ class StoredCorpus:
                 expected=f"one of {', '.join(self)}",
                 todo="use one that there is (--split), or make splits with `plant data split` before anything is trained",
             )
-        table = read_table(self.folder, GOLD_FILE) if GOLD_FILE in self.record.outputs else None
+        table = read_corpus_table(self.folder, GOLD_FILE) if GOLD_FILE in self.record.outputs else None
         if table is None:
             raise ArtefactError(
                 "the run holds no file of gold labels: it is of an earlier version",
@@ -170,7 +170,7 @@ def open_corpus(folder: Path, load: Callable[[], Dataset], documents: Mapping[Sp
         train_counts=index["train_count"].to_list(),
         descriptions=index["description"].to_list(),
         **{name: _share_empty(index[name]) for name in LABEL_LISTS},
-        further_parents=group_parents(read_table(folder, PARENTS_FILE)),
+        further_parents=group_parents(read_corpus_table(folder, PARENTS_FILE)),
     )
     require_same(
         stamp(labels=labels.hash),
@@ -180,7 +180,7 @@ def open_corpus(folder: Path, load: Callable[[], Dataset], documents: Mapping[Sp
         labels=record.label_hash,
         against=folder / SPLITS_FILE,
     )
-    evidence, excluded = read_table(folder, EVIDENCE_FILE), read_table(folder, EXCLUDED_FILE)
+    evidence, excluded = read_corpus_table(folder, EVIDENCE_FILE), read_corpus_table(folder, EXCLUDED_FILE)
     return StoredCorpus(
         folder=folder, record=record, labels=labels, load=load, evidence=evidence, excluded=excluded, documents=documents or {}
     )

@@ -214,7 +214,7 @@ def read_icd_titles(text: str) -> tuple[pl.DataFrame, list[str]] | None:
     return None
 
 
-def find_system(codes: Sequence[str]) -> System | None:
+def find_classification(codes: Sequence[str]) -> System | None:
     """Which classification some codes without dots are of; None if of none."""
     if all(_ICD10_CM.fullmatch(code) for code in codes) and not all(re.fullmatch(r"[EV]\d+", code) for code in codes):
         return "ICD-10-CM"
@@ -228,7 +228,7 @@ def find_system(codes: Sequence[str]) -> System | None:
 def _read_codes(lines: list[str], pattern: re.Pattern[str], kind: str) -> tuple[pl.DataFrame, list[str]] | None:
     rows, bad = _match_lines(lines, pattern, "a code and a title")
     codes = [row[1] if pattern is _ORDER else row[0] for row in rows]
-    system = find_system(codes)
+    system = find_classification(codes)
     if system is None:
         return None
     known = set(codes)

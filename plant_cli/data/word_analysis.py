@@ -9,7 +9,7 @@ from itertools import islice
 from plant_cli.api import AnalyserSpec, Reporter, WordReducer
 from plant_cli.data.corpus_files import AnalyserRecord
 from plant_cli.data.languages import TEXTS_RECOGNISED, find_language, name_language, share_languages
-from plant_cli.data.words import REMEMBERED, normalise, spell
+from plant_cli.data.words import REMEMBERED, normalise_word, spell
 from plant_cli.registry import installed
 
 AUTO, NO_ANALYSER = "auto", "none"
@@ -60,7 +60,7 @@ class _Reduced(dict[str, str]):
         self._reducer = reducer
 
     def __missing__(self, form: str) -> str:
-        word = normalise(self._reducer.reduce(form)) or form
+        word = normalise_word(self._reducer.reduce(form)) or form
         if len(self) < REMEMBERED:
             self[form] = word
         return word

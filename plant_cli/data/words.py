@@ -144,12 +144,12 @@ def _characters_and_pairs(text: str, start: int, end: int) -> Iterator[tuple[str
     previous: int | None = None
     for match in _UNSPACED.finditer(text, start, end):
         if previous is not None:
-            yield normalise(text[previous : match.end()]), previous, match.end()
-        yield normalise(match[0]), match.start(), match.end()
+            yield normalise_word(text[previous : match.end()]), previous, match.end()
+        yield normalise_word(match[0]), match.start(), match.end()
         previous = match.start()
 
 
-def normalise(word: str) -> str:
+def normalise_word(word: str) -> str:
     """A word in lower case and normal form C."""
     return unicodedata.normalize("NFC", word.lower())
 
@@ -158,7 +158,7 @@ class _Folded(dict[str, str | None]):
     """Each run of letters as a word; None for one in a script without spaces, which is several."""
 
     def __missing__(self, form: str) -> str | None:
-        word = None if _UNSPACED.match(form) else normalise(form)
+        word = None if _UNSPACED.match(form) else normalise_word(form)
         if len(self) < REMEMBERED:
             self[form] = word
         return word

@@ -182,7 +182,7 @@ def interval(
     return float(low), float(high)
 
 
-def count_documents(metric: Metric) -> int | None:
+def count_measured(metric: Metric) -> int | None:
     """The documents that anything was counted of; None for a metric of pairs."""
     if isinstance(metric, WeightedMetric):
         return None

@@ -29,7 +29,7 @@ from plant_cli.evaluation.bootstrap import (
     randomise_joined,
 )
 from plant_cli.evaluation.counters import ROUNDING, Families, Floats, compute_value
-from plant_cli.evaluation.measurement import Systems, average, join_metrics
+from plant_cli.evaluation.measurement import Systems, average_seeds, join_metrics
 
 ALPHA, POWER = 0.05, 0.8
 REACH = NormalDist().inv_cdf(1 - ALPHA / 2) + NormalDist().inv_cdf(POWER)  # standard errors
@@ -100,10 +100,10 @@ class SeedDifference(TypedDict):
 def compare_systems(
     measured: Systems, families: Families, *, replicates: int, permutations: int, level: float, seed: int, reporter: Reporter
 ) -> list[Difference]:
-    """The first system beside each other one; of several seeds the means. See `compare`; systems have the same metrics (`keep_shared`)."""
-    systems = [(name, average([one.metrics for one in seeds]) if len(seeds) > 1 else seeds[0].metrics) for name, seeds in measured]
+    """The first system beside each other one; of several seeds the means. See `compare_metrics`: all have the same ones (`keep_shared`)."""
+    systems = [(name, average_seeds([one.metrics for one in seeds]) if len(seeds) > 1 else seeds[0].metrics) for name, seeds in measured]
     with reporter.progress("resampling documents", replicates + permutations, "resamples") as task:
-        return compare(
+        return compare_metrics(
             systems,
             replicates=replicates,
             permutations=permutations,
@@ -114,7 +114,7 @@ def compare_systems(
         )
 
 
-def compare(
+def compare_metrics(
     systems: Sequence[tuple[str, Sequence[Metric]]],
     *,
     replicates: int,

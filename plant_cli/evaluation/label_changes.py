@@ -12,7 +12,7 @@ from plant_cli.api.metrics import MetricInput
 from plant_cli.evaluation.counters import Booleans, Integers, divide, find_assigned, find_predicted
 from plant_cli.evaluation.gold import Gold
 
-CHANGES = ("lost", "wrong", "gained", "mended")
+LABEL_CHANGES = ("lost", "wrong", "gained", "mended")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class Changes:
     errors: tuple[int, int]  # of A and of B, labels unknown to the corpus included
 
 
-def find_changes(a: MetricInput, b: MetricInput, gold: Gold, k: int | None = None) -> Changes:
+def find_label_changes(a: MetricInput, b: MetricInput, gold: Gold, k: int | None = None) -> Changes:
     """Compare what two systems assign to all documents of gold.
 
     An error is a label that is assigned and not gold, or gold and not assigned. A document's harm adds up over its labels, and a
@@ -108,5 +108,5 @@ def _list_labels(gold: Gold, parts: dict[str, csr_array], marked: tuple[csr_arra
             "F1_b": f1[1],
         }
     )
-    changed = frame.filter(pl.sum_horizontal(*CHANGES) > 0)
+    changed = frame.filter(pl.sum_horizontal(*LABEL_CHANGES) > 0)
     return changed.sort("harm", "lost", descending=True, maintain_order=True)

@@ -64,7 +64,7 @@ def keep_shared(systems: Systems) -> Systems:
     return [(name, [replace(one, metrics=[m for m in one.metrics if m.name in shared]) for one in seeds]) for name, seeds in systems]
 
 
-def average(measured: Sequence[Sequence[Metric]]) -> list[Metric]:
+def average_seeds(measured: Sequence[Sequence[Metric]]) -> list[Metric]:
     """Metrics whose value, on any choice of documents, is the mean of the seeds' values: documents are drawn and swapped, not seeds.
 
     For means over documents this is the metric of the per-document values averaged over seeds; it holds for F1 as well. `measured` has the
@@ -106,8 +106,8 @@ def join_metrics(systems: Systems, families: Families) -> dict[tuple[str, str], 
     needed = [(spec, options) for spec, options in families if spec.needs_all_scores]
     joined: dict[tuple[str, str], WeightedMetric] = {}
     for name, seeds in others:
-        repeated = [compute_families(needed, join(a.data, b.data)) for a, b in zip(firsts, seeds, strict=True)]
-        metrics = average(repeated) if len(repeated) > 1 else repeated[0]
+        repeated = [compute_families(needed, join_inputs(a.data, b.data)) for a, b in zip(firsts, seeds, strict=True)]
+        metrics = average_seeds(repeated) if len(repeated) > 1 else repeated[0]
         joined |= {(name, m.name): m for m in metrics if isinstance(m, WeightedMetric) and m.name in wanted}
     return joined
 
@@ -159,7 +159,7 @@ def _find_scale(scores: AllScores) -> tuple[float, float]:
     return float(mean), float(np.sqrt(max(square - mean**2, 0.0))) or 1.0
 
 
-def join(a: MetricInput, b: MetricInput) -> MetricInput:
+def join_inputs(a: MetricInput, b: MetricInput) -> MetricInput:
     """The documents of A followed by the same of B, 2 N in all, with what metrics of every score read; thresholds are those of A."""
     assert a.all_scores is not None, "only metrics of every score need documents joined"
     assert b.all_scores is not None, "only metrics of every score need documents joined"

@@ -19,7 +19,7 @@ from plant_cli.evaluation.bootstrap import (
     Advance,
     averages_labels,
     bound_proportion,
-    count_documents,
+    count_measured,
     interval,
     jackknife,
     leave_out,
@@ -185,7 +185,7 @@ def _score(
     errors = {m.name: jackknife(values) for m, values in zip(averages, leave_out(averages), strict=True)}
     scores, spreads = {}, {}
     for metric, value, drawn in zip(metrics, *measure_and_resample(metrics, replicates, generator, advance), strict=True):
-        low, high = interval(value, drawn, level, error=errors.get(metric.name), documents=count_documents(metric), within=(0.0, 1.0))
+        low, high = interval(value, drawn, level, error=errors.get(metric.name), documents=count_measured(metric), within=(0.0, 1.0))
         scores[metric.name] = Bound.of(float(value), low, high)
         if not np.isnan(low):
             spreads[metric.name] = float(np.std(drawn[~np.isnan(drawn)]))
@@ -220,7 +220,7 @@ def bound_f1(tp: Floats, assigned: Floats, gold: Floats, level: float) -> tuple[
     return 2 * low / (1 + low), 2 * high / (1 + high)
 
 
-def write_labels(path: Path, data: MetricInput, gold: Gold, level: float) -> None:
+def write_label_table(path: Path, data: MetricInput, gold: Gold, level: float) -> None:
     """A row for each label as tab-separated text: counts, precision, recall, F1 and its interval."""
     sums = np.asarray(count_assignments(data).sum(axis=0), dtype=np.float64).reshape(1, -1)
     tp, assigned, positives = (part[0] for part in split_counters(sums))
@@ -245,7 +245,7 @@ def write_labels(path: Path, data: MetricInput, gold: Gold, level: float) -> Non
         frame.write_csv(temporary, separator="\t", float_precision=6)
 
 
-def write_documents(path: Path, data: MetricInput, metrics: Sequence[Metric], doc_ids: Sequence[str], conditions: str = "") -> None:
+def write_document_table(path: Path, data: MetricInput, metrics: Sequence[Metric], doc_ids: Sequence[str], conditions: str = "") -> None:
     """Counts, precision, recall and F1 of each document as Parquet, and the metrics of documents, null where undefined.
 
     Args:

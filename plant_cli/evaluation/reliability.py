@@ -73,7 +73,7 @@ def _describe(pairs: float, chances: float, right: float, drawn: Floats, level: 
     }
 
 
-def describe(measured: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def describe_calibration(measured: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Notes under a table: the calibration error of the system and of its network; empty if the scores are not probabilities."""
     errors = [f"{name} {100 * one['ECE']:.2g}{_bracket(one)} over {one['pairs']} pairs" for name, one in measured.items()]
     return [f"expected calibration error in points: {'; '.join(errors)}", ECE_CONVENTION] if errors else []

@@ -9,8 +9,8 @@ from typing import Literal, get_args
 
 from plant_cli.api.errors import UsageError
 
-Measure = Literal["precision", "recall", "f1", "macro-f1"]
-BOUNDED: tuple[Measure, ...] = ("precision", "recall")
+TargetMeasure = Literal["precision", "recall", "f1", "macro-f1"]
+BOUNDED: tuple[TargetMeasure, ...] = ("precision", "recall")
 TARGET_FORM = "precision=0.9, recall=0.9, f1, macro-f1, or a precision and a recall"
 _PATTERN = re.compile(r"(?P<measure>[a-z0-9-]+)\s*(?:=\s*(?P<least>\d*\.?\d+))?")
 
@@ -19,7 +19,7 @@ _PATTERN = re.compile(r"(?P<measure>[a-z0-9-]+)\s*(?:=\s*(?P<least>\d*\.?\d+))?"
 class Target:
     """One measure that thresholds are to reach."""
 
-    measure: Measure
+    measure: TargetMeasure
     least: float | None = None  # the share to be reached, above 0 and at most 1; None: as much as possible
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ def parse_targets(texts: Sequence[str]) -> Targets:
 def _parse(text: str) -> Target:
     read = _PATTERN.fullmatch(text.strip().lower())
     measure, least = (read["measure"], read["least"]) if read else ("", None)
-    if measure in get_args(Measure) and (measure in BOUNDED) == (least is not None) and (least is None or 0 < float(least) <= 1):
+    if measure in get_args(TargetMeasure) and (measure in BOUNDED) == (least is not None) and (least is None or 0 < float(least) <= 1):
         return Target(measure=measure, least=None if least is None else float(least))  # type: ignore[arg-type]
     raise UsageError(
         f"the target '{text}' cannot be read",

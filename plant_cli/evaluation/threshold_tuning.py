@@ -1,8 +1,8 @@
 """Thresholds: the scores from which labels are assigned or reviewed, chosen on documents with known labels, and what they lead to.
 
-`tune_threshold` and `tune_per_label` maximise F1. `decide` reaches a target with two thresholds of each label: from the first a label is
-assigned without a person, from the second a person reviews it. Labels with few documents share thresholds with labels about as frequent.
-All of them look at the same cuts: behind each run of equal scores in the falling scores of one group of labels.
+`tune_threshold` and `tune_per_label` maximise F1. `choose_on_validation` reaches a target with two thresholds of each label: from the
+first a label is assigned without a person, from the second a person reviews it. Labels with few documents share thresholds with labels
+about as frequent. All of them look at the same cuts: behind each run of equal scores in the falling scores of one group of labels.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from plant_cli.api.errors import DataError
 from plant_cli.api.metrics import MetricValue
 from plant_cli.data.labels import LABEL_RANGES
 from plant_cli.evaluation.aligned import Predictions
-from plant_cli.evaluation.bootstrap import count_documents, interval, resample
+from plant_cli.evaluation.bootstrap import count_measured, interval, resample
 from plant_cli.evaluation.conventions import CONVENTIONS, ConventionName
 from plant_cli.evaluation.counters import (
     ROUNDING,
@@ -34,7 +34,7 @@ from plant_cli.evaluation.counters import (
 )
 from plant_cli.evaluation.gold import Gold, describe_gold
 from plant_cli.evaluation.results import Bound
-from plant_cli.evaluation.targets import Measure, Target, Targets, parse_targets
+from plant_cli.evaluation.targets import Target, TargetMeasure, Targets, parse_targets
 from plant_cli.scoring.decisions import ASSIGN, REJECT, REVIEW
 
 Objective = Literal["micro-F1", "macro-F1"]
@@ -161,7 +161,7 @@ def _count_positives(gold: csr_array) -> Integers:
 
 
 def rate_cuts(
-    measure: Measure, right: Floats, assigned: Floats, positives: Floats | Integers | float, least: float
+    measure: TargetMeasure, right: Floats, assigned: Floats, positives: Floats | Integers | float, least: float
 ) -> tuple[Floats, Booleans]:
     """How good each cut is for a target, and whether it reaches the share wanted, from right, assigned and gold labels [c].
 
@@ -190,7 +190,9 @@ class ChosenThresholds:
     reached: Booleans  # whether the target can be reached on validation, by group [G]
 
 
-def group_labels(positives: Integers, train_counts: Integers, enough: int = DOCUMENTS_FOR_A_THRESHOLD) -> tuple[Integers, tuple[str, ...]]:
+def group_by_frequency(
+    positives: Integers, train_counts: Integers, enough: int = DOCUMENTS_FOR_A_THRESHOLD
+) -> tuple[Integers, tuple[str, ...]]:
     """A group for each label with enough documents, and groups of labels about as frequent for the others: group [L], and names [G].
 
     Ranges of training frequency are joined, from rare to frequent, until each has enough; what is left at the end joins the last one.
@@ -229,7 +231,7 @@ def choose_thresholds(
         train_counts: training documents of each label of the index [L].
         target: the highest recall under a precision, the highest precision under a recall, or the highest F1. Macro-F1 is a mean over
             labels: the best threshold of each group is the best of all.
-        enough: see `group_labels`.
+        enough: see `group_by_frequency`.
     """
     labels = len(train_counts)
     positives = _count_positives(gold)[:labels]
@@ -240,7 +242,7 @@ def choose_thresholds(
             expected="gold labels that also training documents have",
             todo="look at the labels of the validation split: plant data check",
         )
-    groups, names = group_labels(positives, train_counts, enough)
+    groups, names = group_by_frequency(positives, train_counts, enough)
     cuts = find_cuts(top, scores, gold, labels, groups)
     totals = np.bincount(groups, positives, minlength=len(names))[cuts.groups]
     quality, useful = rate_cuts(target.measure, cuts.right, cuts.assigned, totals, target.least or 0.0)
@@ -254,7 +256,7 @@ def choose_thresholds(
     return ChosenThresholds(assign=values[groups], review=np.full(labels, NEVER), groups=groups, names=names, reached=reached)
 
 
-def decide(predictions: Predictions, gold: Gold, targets: Targets, review: float | None) -> ChosenThresholds:
+def choose_on_validation(predictions: Predictions, gold: Gold, targets: Targets, review: float | None) -> ChosenThresholds:
     """Choose both thresholds on validation documents.
 
     Args:
@@ -320,7 +322,7 @@ def decide_left_out(predictions: Predictions, gold: Gold, targets: Targets, revi
         known = replace(gold, matrix=gold.matrix[np.flatnonzero(folds != fold)])
         if not known.matrix[:, : gold.indexed].nnz:  # nothing to choose by: nothing is decided without a person
             continue
-        for name, mask in find_decisions(these, decide(others, known, targets, review)).items():
+        for name, mask in find_decisions(these, choose_on_validation(others, known, targets, review)).items():
             decisions[name][folds == fold] = mask
     return decisions
 
@@ -393,7 +395,7 @@ def measure_decisions(
 def _bound(metric: MetricValue, drawn: Floats, level: float) -> dict[str, float | None]:
     value, ends = compute_value(metric), (np.nan, np.nan)
     if drawn.size:
-        within, documents = ((0.0, np.inf), None) if metric.name.endswith("labels") else ((0.0, 1.0), count_documents(metric))
+        within, documents = ((0.0, np.inf), None) if metric.name.endswith("labels") else ((0.0, 1.0), count_measured(metric))
         ends = interval(value, drawn, level, documents=documents, within=within)
     return Bound.of(value, *ends).model_dump()
 

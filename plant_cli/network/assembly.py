@@ -44,7 +44,7 @@ class ModelDescription:
     words: str | None = None  # hash of the relevance table's words, for a decoder that looks at words
 
 
-def read_description(folder: Path) -> ModelDescription:
+def read_model_description(folder: Path) -> ModelDescription:
     """The description of a saved network; `ArtefactError` if it is missing, damaged or changed."""
     require_recorded(folder, DESIGN_FILE)
     known = read_json(folder / DESIGN_FILE, "the description of the saved model")
@@ -64,7 +64,7 @@ def read_description(folder: Path) -> ModelDescription:
 
 def require_words(folder: Path, words: Sequence[str], table: Path | str) -> None:
     """Refuse a relevance table whose words have other rows than those that the network of a folder knows."""
-    known = read_description(folder).words
+    known = read_model_description(folder).words
     if known is not None and known != hash_strings(words):
         raise ArtefactError(
             "the relevance table has other words than the network was trained with",
@@ -217,7 +217,7 @@ def restore_network(network: Network, folder: Path) -> None:
             expected="the decoder and options that the stage was run with (model.json in the same folder)",
             todo="run the stage again with --force, or set the options back",
         ) from error
-    if read_description(folder).backbone_changed:
+    if read_model_description(folder).backbone_changed:
         network.backbone.restore(folder)
 
 
@@ -226,7 +226,7 @@ def load_network(folder: Path, component: ComponentLookup, machine: MachineSecti
 
     A backbone that was not trained is not stored; one with random weights is drawn again from its seed.
     """
-    description = read_description(folder)
+    description = read_model_description(folder)
     section = description.section.model_copy(update={"label_queries": "random"})  # its weights are read, titles need not be
     design = replace(find_design(section, component), start=folder)
     network = assemble(design, machine, labels, documents, description.seed)

@@ -131,7 +131,7 @@ def normed_attention(
     return result
 
 
-Part = tuple[int, int, slice | Tensor]
+GatheredPart = tuple[int, int, slice | Tensor]
 """A document's row, the position behind its last real one, and some labels."""
 
 
@@ -144,7 +144,7 @@ class _OneHead(torch.autograd.Function):
         exact = torch.promote_types(queries.dtype, torch.float32)
         logits: Tensor = queries.new_zeros(len(keys), len(queries), dtype=exact)
 
-        def score(part: Part) -> None:
+        def score(part: GatheredPart) -> None:
             row, end, labels = part
             logits[row, labels] = form.score(queries, directions, labels, keys[row, :end], values[row, :end], mask[row, :end])
 

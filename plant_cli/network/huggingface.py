@@ -21,7 +21,7 @@ from plant_cli.data.files import hash_strings
 from plant_cli.network import quantization
 from plant_cli.network.bert import Bert, load_bert, make_bert
 from plant_cli.network.profile import HuggingFaceOptions
-from plant_cli.network.windows import check_overlap, cut, join, readable_positions, restore_trainable, save_trainable, split_layers
+from plant_cli.network.windows import check_overlap, cut, join_windows, readable_positions, restore_trainable, save_trainable, split_layers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class HuggingFaceBackbone:
 
     def __init__(self, profile: Profile, options: HuggingFaceOptions) -> None:
         self.tokenizer = load_tokenizer(profile, options)
-        self.network = load_network(profile, options)
+        self.network = load_pretrained(profile, options)
         config = self.network.config
         positions = readable_positions(self.network)
         self.window = min(options.window or profile.window or positions, positions)
@@ -100,7 +100,7 @@ class HuggingFaceBackbone:
         device = next(self.network.parameters()).device
         uncached = {"use_cache": False} if getattr(self.network.config, "use_cache", None) is not None else {}
         states = self.network(input_ids=windows.ids.to(device), attention_mask=windows.mask.to(device).long(), **uncached)
-        return join(states.last_hidden_state.float(), windows)  # quantised networks may give bf16; decoders read fp32
+        return join_windows(states.last_hidden_state.float(), windows)  # quantised networks may give bf16; decoders read fp32
 
     def module(self) -> nn.Module:
         """What is trained and saved."""
@@ -124,7 +124,7 @@ class HuggingFaceBackbone:
         if merge or self.options.adapter == "full" or self.profile.packed is not None:
             written = "backbone"
             network = _load_any(self.profile, self.options) if isinstance(self.network, Bert) else self.network
-            self.network = quantization.merge(network, self.options)
+            self.network = quantization.merge_adapter(network, self.options)
             self.network.save_pretrained(str(folder / written), safe_serialization=True)
         elif self.adapted:
             written = "adapter"
@@ -172,7 +172,7 @@ def load_tokenizer(profile: Profile, options: HuggingFaceOptions) -> Any:
     return tokenizer
 
 
-def load_network(profile: Profile, options: HuggingFaceOptions) -> Any:
+def load_pretrained(profile: Profile, options: HuggingFaceOptions) -> Any:
     """The model without its language-model head, with adapters and quantised weights when asked for.
 
     Under `torch.device("meta")` it is built from config.json alone, as `plant plan` asks: all shapes, no weights.

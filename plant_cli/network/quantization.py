@@ -187,7 +187,7 @@ def short_parameters(network: nn.Module, options: HuggingFaceOptions) -> dict[nn
     return sizes
 
 
-def merge(network: Any, options: HuggingFaceOptions) -> Any:
+def merge_adapter(network: Any, options: HuggingFaceOptions) -> Any:
     """A plain model with the adapter's updates in its weights; quantised weights come back in bf16. The given network is used up."""
     from peft import PeftModel
 

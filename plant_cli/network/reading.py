@@ -38,7 +38,7 @@ class DocumentWords:
         return DocumentWords(vocabulary=self.vocabulary[self.word[first]], token=token, word=np.arange(len(token)))
 
 
-def match_texts(texts: Sequence[str], words: Documents, tokens: TokenBatch, vocabulary: Sequence[str]) -> Iterator[DocumentWords]:
+def match_words(texts: Sequence[str], words: Documents, tokens: TokenBatch, vocabulary: Sequence[str]) -> Iterator[DocumentWords]:
     """Match the words of each text with its tokens, by their offsets; `vocabulary` has the words of the relevance table."""
     row_of = find_words(words, {word: row for row, word in enumerate(vocabulary)})
     ends = pairwise(words.ends.tolist())
@@ -64,7 +64,7 @@ def find_token_words(texts: Sequence[str], words: Documents, tokens: TokenBatch,
     Where a token overlaps several words of the table, the first of them counts.
     """
     found = []
-    for matched, spans in zip(match_texts(texts, words, tokens, vocabulary), tokens.spans, strict=True):
+    for matched, spans in zip(match_words(texts, words, tokens, vocabulary), tokens.spans, strict=True):
         entries = matched.vocabulary[matched.word]
         known = np.flatnonzero(entries != OUTSIDE)[::-1]  # the first is written last
         words_of_tokens = np.full(len(spans), OUTSIDE, dtype=np.int64)

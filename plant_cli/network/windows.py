@@ -78,7 +78,7 @@ def cut(batch: TokenBatch, *, size: int, overlap: int, prefix: Sequence[int], su
     )
 
 
-def join(hidden: Tensor, windows: Windows) -> tuple[Tensor, Tensor]:
+def join_windows(hidden: Tensor, windows: Windows) -> tuple[Tensor, Tensor]:
     """Hidden states [B, T, H] and mask [B, T] of documents from those of windows [W, S, H]; overlaps are averaged."""
     rows, longest = windows.shape
     source, target = windows.source.to(hidden.device), windows.target.to(hidden.device)

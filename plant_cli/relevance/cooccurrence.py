@@ -16,7 +16,7 @@ from plant_cli.data.blocks import cut_blocks
 
 BATCH_WORDS = 1 << 22  # word occurrences that are added up together: about 50 MB
 CACHED_PAIRS = 1 << 18  # pairs per block whose temporaries (about ten arrays of 8 bytes) stay near the processor
-Ints = npt.NDArray[np.integer[Any]]
+AnyInts = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +96,7 @@ class CountedPairs:
     """Words and labels that occur together, of a block of labels; row i is `offsets[i]:offsets[i + 1]`, its words in any order."""
 
     start: int  # the label of row 0
-    offsets: Ints  # int64 [labels of the block + 1]
+    offsets: AnyInts  # int64 [labels of the block + 1]
     word: npt.NDArray[np.int32]  # vocabulary index of each pair
     both: npt.NDArray[np.int32]  # documents with label and word
     occurrences: npt.NDArray[np.int32] | None = None  # of the word in the documents of the label; None: not counted
@@ -115,7 +115,7 @@ class CountedPairs:
             occurrences=None if occurrences is None else occurrences.data.astype(np.int32, copy=False),
         )
 
-    def at(self, positions: Ints) -> CountedPairs:
+    def at(self, positions: AnyInts) -> CountedPairs:
         """The pairs at ascending positions."""
         return CountedPairs(
             start=self.start,
@@ -143,11 +143,11 @@ class CountedPairs:
         )
 
     @property
-    def label(self) -> Ints:
+    def label(self) -> AnyInts:
         """Label index of each pair."""
         return self.spread(np.arange(self.start + len(self.offsets) - 1))
 
-    def spread(self, of_label: Ints) -> Ints:
+    def spread(self, of_label: AnyInts) -> AnyInts:
         """Values of each label [L], repeated for each of its pairs."""
         return np.repeat(of_label[self.start : self.start + len(self.offsets) - 1], np.diff(self.offsets))
 
@@ -161,7 +161,7 @@ class Cooccurrence(Protocol):
         ...
 
     @property
-    def pair_bounds(self) -> Ints:
+    def pair_bounds(self) -> AnyInts:
         """Upper bounds on the words that co-occur with each label [L]."""
         ...
 
@@ -187,7 +187,7 @@ class MemoryCounts:
         lengths = terms.occurrences.sum(axis=1) if with_occurrences else None
         self.margins = Margins.of(terms.words, terms.docs_with_word, self.by_label, lengths)
         distinct_words = np.diff(self.presence.indptr).astype(np.int64)
-        self.pair_bounds: Ints = np.minimum(self.by_label @ distinct_words, len(terms.words))
+        self.pair_bounds: AnyInts = np.minimum(self.by_label @ distinct_words, len(terms.words))
 
     def count(self, start: int, stop: int) -> CountedPairs:
         """The pairs of labels `start` to `stop`."""

@@ -16,7 +16,7 @@ from plant_cli.api.options import Options
 from plant_cli.api.signals import Counts
 from plant_cli.api.specs import SignalSpec
 from plant_cli.data.blocks import cut_blocks, mark_largest, work_ahead
-from plant_cli.relevance.cooccurrence import Cooccurrence, CountedPairs, Ints
+from plant_cli.relevance.cooccurrence import AnyInts, Cooccurrence, CountedPairs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ WORD_BITS = 31  # a word's index is an int32
 
 
 def best_of_rows(
-    offsets: Ints, values: npt.NDArray[np.float64], words: Ints, k: int, floor: float
+    offsets: AnyInts, values: npt.NDArray[np.float64], words: AnyInts, k: int, floor: float
 ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
     """The k largest values above a floor in each row of ragged lists, best first; equal values in the order of their word.
 
@@ -93,7 +93,7 @@ def best_of_rows(
 
 
 def contenders(
-    offsets: Ints, words: npt.NDArray[np.int32], both: npt.NDArray[np.int32], first_as_frequent: Ints, k: int, *, common: bool
+    offsets: AnyInts, words: npt.NDArray[np.int32], both: npt.NDArray[np.int32], first_as_frequent: AnyInts, k: int, *, common: bool
 ) -> npt.NDArray[np.intp]:
     """Positions of the pairs that can be among the k best of their row if values fall, then rise, with the documents of the word.
 
@@ -163,11 +163,11 @@ def keep_words(counting: Cooccurrence, signal: Signal, selection: Selection) -> 
     The lists depend on neither the source of the counts nor the memory budget nor the number of threads; where blocks end does.
     """
     scoring = _Scoring(counting, signal, selection)
-    cuts = cut_labels(counting.pair_bounds + scoring.n_absent, counting.block_pairs, selection)
+    cuts = cut_by_pairs(counting.pair_bounds + scoring.n_absent, counting.block_pairs, selection)
     return work_ahead(lambda block: scoring.keep_block(*block), pairwise(cuts), selection.jobs)
 
 
-def cut_labels(pair_bounds: Ints, block_pairs: int, selection: Selection) -> list[int]:
+def cut_by_pairs(pair_bounds: AnyInts, block_pairs: int, selection: Selection) -> list[int]:
     """Where blocks of labels begin and end, by the most pairs that each label can have [L]."""
     return cut_blocks(pair_bounds, block_pairs, selection.memory // (selection.jobs * BYTES_PER_WEIGHED_PAIR))
 

@@ -60,7 +60,7 @@ Norm = Literal["label-max", "global-max", "none", "rank", "grades", "jaccard"]
 GRADES = 101
 
 
-def normalise(
+def normalise_relevance(
     kept: KeptWords,
     norm: Norm,
     *,

@@ -254,13 +254,13 @@ def read_label_words(folder: Path, label: str) -> pl.DataFrame:
     return _read(folder / RELEVANCE_FILE, pl.col("label") == label)
 
 
-def read_vocabulary(folder: Path) -> pl.DataFrame:
+def read_counted_words(folder: Path) -> pl.DataFrame:
     """Columns `word, docs_with_word`."""
     require_recorded(folder, WORDS_FILE)
     return _read(folder / WORDS_FILE)
 
 
-def count_documents(folder: Path) -> int | None:
+def read_document_count(folder: Path) -> int | None:
     """How many documents the words were counted in; None if the file does not say so."""
     found = pl.read_parquet_metadata(folder / WORDS_FILE).get(DOCUMENTS_KEY)
     return None if found is None else int(found)
@@ -280,9 +280,9 @@ def load_statistics(folder: Path, corpus: Corpus) -> WordStatistics:
     """Read the relevance of a run and its counts; `ArtefactError` if a file is missing, damaged or made for other labels."""
     return WordStatistics(
         table=load_relevance(folder, corpus.labels.hash),
-        docs_with_word=read_vocabulary(folder)["docs_with_word"].to_numpy(),
+        docs_with_word=read_counted_words(folder)["docs_with_word"].to_numpy(),
         docs_with_label=read_label_index(folder)["docs_with_label"].to_numpy(),
-        documents=count_documents(folder) or corpus.sizes["train"],
+        documents=read_document_count(folder) or corpus.sizes["train"],
     )
 
 

@@ -19,7 +19,7 @@ from plant_cli.data.files import hash_file, read_json, replacing, write_json
 from plant_cli.data.parquet import panics_as_errors, write_frames
 from plant_cli.data.records import RECORD_FORMAT, require_same
 from plant_cli.data.shares import Shard, require_whole
-from plant_cli.relevance.cooccurrence import CACHED_PAIRS, Cooccurrence, CountedPairs, Ints, Margins
+from plant_cli.relevance.cooccurrence import CACHED_PAIRS, AnyInts, Cooccurrence, CountedPairs, Margins
 
 RECORD, COUNTS_FILE, COUNTED_WORDS_FILE, COUNTED_LABELS_FILE = (
     "shard.json",
@@ -94,7 +94,7 @@ def write_shard(
     return int(lengths.sum())
 
 
-def read_record(folder: Path) -> ShardRecord:
+def read_shard_record(folder: Path) -> ShardRecord:
     """What shard.json says, once the other files are what it was written for."""
     path = folder / RECORD
     content = read_json(path, "the record of a shard")
@@ -147,7 +147,7 @@ def open_shards(
     keep: Set[str] = frozenset(),
 ) -> MergedCounts:
     """The sum of all shares of one corpus; a missing, damaged or other share is refused."""
-    records = {folder: read_record(folder) for folder in folders}
+    records = {folder: read_shard_record(folder) for folder in folders}
     for folder, record in records.items():
         if record.data_hash != data_hash:
             raise _refuse(folder, f"is of another corpus: data hash {record.data_hash[:12]}, not {data_hash[:12]}")
@@ -182,7 +182,7 @@ class MergedCounts:
             docs_with_label=np.sum([shard.docs_with_label for shard in self._shards], axis=0),
             words_with_label=np.sum([shard.sum_occurrences() for shard in self._shards], axis=0) if with_occurrences else None,
         )
-        self.pair_bounds: Ints = np.sum([np.diff(shard.offsets) for shard in self._shards], axis=0)
+        self.pair_bounds: AnyInts = np.sum([np.diff(shard.offsets) for shard in self._shards], axis=0)
 
     def count(self, start: int, stop: int) -> CountedPairs:
         """The pairs of labels `start` to `stop`."""

@@ -22,7 +22,7 @@ from scipy.sparse import csr_array
 from plant_cli.api.scorers import Documents
 from plant_cli.data.blocks import cut_blocks
 from plant_cli.data.words import choose_columns
-from plant_cli.relevance.cooccurrence import CountedPairs, Ints, Margins, Terms, choose_words, count_batches, join_batches
+from plant_cli.relevance.cooccurrence import AnyInts, CountedPairs, Margins, Terms, choose_words, count_batches, join_batches
 
 BYTES_PER_TERM = 32  # of a word of a document in memory: its batch, all batches joined, the chosen words, and their presence
 BYTES_READ = 24  # of a word of a document that is read back: its number, a one, and its share of the product
@@ -52,7 +52,7 @@ class SpooledTerms:
     lengths: npt.NDArray[np.int64] | None  # words of each document, with repeats [N]; None: occurrences are not counted
     files: tuple[IO[bytes], ...]  # word numbers and, if they are counted, occurrences, each int32
 
-    def read(self, documents: Ints) -> tuple[csr_array, csr_array | None]:
+    def read(self, documents: AnyInts) -> tuple[csr_array, csr_array | None]:
         """Presence of words in some documents, and occurrences if they are counted: csr [n, V] int32; the documents ascend."""
         sizes = self.offsets[documents + 1] - self.offsets[documents]
         ends = np.concatenate([[0], np.cumsum(sizes)])
@@ -61,7 +61,7 @@ class SpooledTerms:
         presence = csr_array((np.ones(len(words), dtype=np.int32), words, ends), shape=shape)
         return presence, csr_array((counts[0], words, ends), shape=shape) if counts else None
 
-    def _gather(self, file: IO[bytes], documents: Ints, total: int) -> npt.NDArray[np.int32]:
+    def _gather(self, file: IO[bytes], documents: AnyInts, total: int) -> npt.NDArray[np.int32]:
         """The numbers of some documents in a file; neighbours are read together."""
         items = np.empty(total, dtype=_ITEM)
         view, place = items.view(np.uint8).data, 0
@@ -113,7 +113,7 @@ class SpooledCounts:
         self._sizes = np.diff(terms.offsets)
         self._most = max(1, memory // (jobs * BYTES_READ))
         self.margins = Margins.of(terms.words, terms.docs_with_word, self._by_label, terms.lengths)
-        self.pair_bounds: Ints = np.minimum(self._by_label @ self._sizes, len(terms.words))
+        self.pair_bounds: AnyInts = np.minimum(self._by_label @ self._sizes, len(terms.words))
 
     def count(self, start: int, stop: int) -> CountedPairs:
         """The pairs of labels `start` to `stop`."""

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import plant_cli
 from plant_cli.api.corpus import Corpus
 from plant_cli.report.evaluated import Evaluated, find_tests
-from plant_cli.report.marked_documents import FindReasons, write_documents
+from plant_cli.report.marked_documents import FindReasons, write_marked_documents
 from plant_cli.report.page import Contents
-from plant_cli.report.result_sections import make_headline, write_headline, write_labels, write_parts, write_scores
+from plant_cli.report.result_sections import make_headline, write_headline, write_label_sections, write_part_sections, write_scores
 from plant_cli.report.training_section import write_cost, write_training
 
 
@@ -26,11 +26,11 @@ def gather(
         headline=headline,
         sections=[
             write_headline(systems, headline, tests),
-            write_parts(systems),
-            *write_labels(systems),
+            write_part_sections(systems),
+            *write_label_sections(systems),
             write_scores(systems),
             write_training(systems),
-            write_documents(systems[0], documents, open_corpus, find_reasons),
+            write_marked_documents(systems[0], documents, open_corpus, find_reasons),
             write_cost(systems),
         ],
         footer=[

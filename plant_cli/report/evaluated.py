@@ -20,7 +20,7 @@ from plant_cli.evaluation.counters import Floats
 from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.results import MetricsRecord, read_metrics
 from plant_cli.evaluation.systems import locate
-from plant_cli.report.text import count
+from plant_cli.report.text import show_count
 from plant_cli.runs.folder import Run
 from plant_cli.scoring.decisions import read_thresholds
 
@@ -73,12 +73,12 @@ class Evaluated:
     def conditions(self) -> str:
         """Under what conditions it was measured, for the line under a table."""
         m = self.metrics
-        averaged = ", ".join(f"{name} over {count(labels, 'label')}" for name, labels in m.labels_averaged.items())
+        averaged = ", ".join(f"{name} over {show_count(labels, 'label')}" for name, labels in m.labels_averaged.items())
         drawn = self.record.options.get("bootstrap") or 0
         intervals = f"{100 * m.level:g}% intervals from {drawn} resamples of the documents" if drawn else "no intervals"
         left_out = f", {m.documents_without_gold} of the split without gold" if m.documents_without_gold else ""
         seed = f"seed {m.seed}" if self.trained is None else f"trained with seed {self.seed}, resampled with seed {m.seed}"
-        counted = f"{count(m.documents, 'document')} of {m.split}{left_out}; {averaged or 'no average over labels'}"
+        counted = f"{show_count(m.documents, 'document')} of {m.split}{left_out}; {averaged or 'no average over labels'}"
         return f"{counted}; convention {m.convention}; {seed}; {intervals}"
 
     @property

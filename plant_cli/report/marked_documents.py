@@ -22,9 +22,9 @@ from plant_cli.report.result_sections import name_label
 from plant_cli.scoring.predictions import PREDICTIONS
 from plant_cli.scoring.sparse_scores import top_k
 
-State = Literal["right", "wrong", "missed"]
-SHOWN_LABELS: dict[State, int] = {"right": 2, "wrong": 1, "missed": 1}  # labels of a document that are shown
-Chosen = tuple[int, State, float | None]  # column of gold, state, score
+MarkState = Literal["right", "wrong", "missed"]
+SHOWN_LABELS: dict[MarkState, int] = {"right": 2, "wrong": 1, "missed": 1}  # labels of a document that are shown
+Chosen = tuple[int, MarkState, float | None]  # column of gold, state, score
 Reason = tuple[Integers, Floats, str]  # spans of words [n, 2], how much each counts for the label [n], the reason in words
 STRENGTHS = (0.15, 0.4, 0.75)  # shares of the strongest word's weight from which a word is marked weakly, more and most
 ABOVE = 1.5  # times the mean weight that a word must have to be marked
@@ -43,7 +43,7 @@ class Reasons:
 FindReasons = Callable[[Sequence[str], Sequence[Sequence[int]]], Reasons]  # texts, and rows of the label index for each
 
 
-def write_documents(system: Evaluated, count: int, open_corpus: Callable[[], Corpus], find_reasons: FindReasons) -> PageSection:
+def write_marked_documents(system: Evaluated, count: int, open_corpus: Callable[[], Corpus], find_reasons: FindReasons) -> PageSection:
     """Documents from the highest F1 to the lowest, as the evaluation recorded them."""
     if not count:
         return _lay_out(system, missing="Documents are left out, as --documents 0 asks.")
@@ -96,7 +96,7 @@ def choose_labels(predictions: Predictions, gold: Gold, threshold: float | Float
     assigned = [label for label, score in zip(top, values, strict=True) if label < gold.indexed and score >= least[label]]
     scores = dict(zip(top, values, strict=True))
     right = gold.matrix.indices[gold.matrix.indptr[row] : gold.matrix.indptr[row + 1]].tolist()
-    states: dict[State, list[int]] = {
+    states: dict[MarkState, list[int]] = {
         "right": [label for label in assigned if label in right],
         "wrong": [label for label in assigned if label not in right],
         "missed": sorted((label for label in right if label not in assigned), key=lambda label: -scores.get(label, -np.inf)),

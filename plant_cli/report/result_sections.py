@@ -118,7 +118,7 @@ def show_bound(bound: Bound | None) -> str:
     return value if bound.low is None or bound.high is None else f"{value} [{100 * bound.low:.1f}, {100 * bound.high:.1f}]"
 
 
-def write_parts(systems: Sequence[Evaluated]) -> PageSection:
+def write_part_sections(systems: Sequence[Evaluated]) -> PageSection:
     """What each part of a system adds: a table and a figure for each system that has parts."""
     tables, drawings, missing = [], [], []
     for number, system in enumerate(systems, start=1):
@@ -146,7 +146,7 @@ def write_parts(systems: Sequence[Evaluated]) -> PageSection:
     return PageSection(name="parts", title="What each part adds", text=text, tables=tables, drawings=drawings, missing=missing)
 
 
-def write_labels(systems: Sequence[Evaluated]) -> list[PageSection]:
+def write_label_sections(systems: Sequence[Evaluated]) -> list[PageSection]:
     """F1 by frequency, over all systems; then the best and worst labels of each."""
     frames = {system.name: system.read_labels() for system in systems}
     split, tables, missing = systems[0].metrics.split, [], []

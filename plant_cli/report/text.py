@@ -30,7 +30,7 @@ LATEX_ESCAPES = str.maketrans(
 )
 
 
-def count(number: int, noun: str) -> str:
+def show_count(number: int, noun: str) -> str:
     """A number of things: `1 document`, `1,234 documents`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 

@@ -156,7 +156,7 @@ def tabulate_cost(system: Evaluated) -> Table:
         summary, machine = record.summary, record.environment
         memory = summary.get("peak_memory_gb") or record.peak_memory_gb  # of the device where training recorded it
         row: list[Cell] = [name, _round(record.seconds), _round(memory), summary.get("parameters"), summary.get("trained_parameters")]
-        rows.append([*row, _round(count_operations(system, record)), machine.get("processes"), str(machine.get("device", ""))])
+        rows.append([*row, _round(read_operations(system, record)), machine.get("processes"), str(machine.get("device", ""))])
     notes = [
         "seconds: wall clock of the last attempt; memory: the largest of the process so far, of the device on a GPU; operations: of matrix "
         "products in training, without validation and without a backbone whose states are cached",
@@ -165,7 +165,7 @@ def tabulate_cost(system: Evaluated) -> Table:
     return Table(title=f"Cost of {system.name}", columns=columns, rows=rows, notes=notes)
 
 
-def count_operations(system: Evaluated, record: StageRecord) -> float | None:
+def read_operations(system: Evaluated, record: StageRecord) -> float | None:
     """Operations of matrix products in a stage of training; None where they were not recorded."""
     each, epochs = record.summary.get("operations_per_document"), record.summary.get("epochs")
     documents = system.documents.get("train")

@@ -73,7 +73,7 @@ def stage_key(record: StageRecord, data_hash: str | None) -> str:
     return hash_json([*parts, record.files] if record.files else parts)
 
 
-def find_changes(record: StageRecord, options: Mapping[str, Any], sections: Sections, run: Run) -> list[str]:
+def find_stage_changes(record: StageRecord, options: Mapping[str, Any], sections: Sections, run: Run) -> list[str]:
     """The differences between a recorded stage and the same stage with the options of now; empty if there are none."""
     changes = list(_differences("", record.options, options))
     before, now = _decisive(record.sections, OF_NO_CONSEQUENCE), _decisive(sections, OF_NO_CONSEQUENCE)
@@ -165,7 +165,7 @@ FILES_NAMED = 3  # files in a message
 Start = Literal["fresh", "resume", "skip"]
 
 
-def decide(request: Request, step: Step, folder: StageFolder, run: Run, *, may_skip: bool) -> tuple[Start, StageRecord | None]:
+def decide_start(request: Request, step: Step, folder: StageFolder, run: Run, *, may_skip: bool) -> tuple[Start, StageRecord | None]:
     """How a stage starts, and the present record of its folder.
 
     A step of a recipe (`may_skip`) is skipped if it is finished and nothing has changed.
@@ -181,7 +181,7 @@ def decide(request: Request, step: Step, folder: StageFolder, run: Run, *, may_s
             raise
         (folder.path / STAGE_FILE).unlink(missing_ok=True)
         record = None
-    changes = find_changes(record, step.values, step.sections, run) if record is not None else []
+    changes = find_stage_changes(record, step.values, step.sections, run) if record is not None else []
     done = record is not None and record.status == "done"
     if record is not None and done and not changes and (may_skip or request.resume):
         damage = folder.find_damage(record)
@@ -207,7 +207,7 @@ def must_run(request: Request, step: Step, folder: StageFolder, run: Run) -> boo
         return True
     explicit = step.layer.values.get(STAGE_OPTIONS, {})
     options = {key: value if key in explicit else record.options.get(key) for key, value in step.values.items()}
-    return bool(find_changes(record, options, record.sections, run))
+    return bool(find_stage_changes(record, options, record.sections, run))
 
 
 def _lost_record(folder: StageFolder, command: str) -> ArtefactError:

@@ -14,7 +14,7 @@ from pydantic import Field
 from plant_cli.api.errors import ArtefactError
 from plant_cli.data.corpus_files import SPLITS_FILE, CorpusRecord
 from plant_cli.data.files import hash_file, write_json
-from plant_cli.data.records import STAGE_FILE, Facts, FileState, InnerPath, Record, State, examine, examine_file, read_record
+from plant_cli.data.records import STAGE_FILE, Facts, FileState, FileStateName, InnerPath, Record, examine_file, examine_files, read_record
 from plant_cli.runs.changes import stage_key
 from plant_cli.runs.folder import CACHE, CHECKPOINTS_FOLDER, Run, StageFolder
 
@@ -103,5 +103,5 @@ def _examine_stage(folder: StageFolder, run: Run) -> list[FileState]:
     if record is None or record.status != "done":
         return []
     itself = folder.path / STAGE_FILE
-    state: State = "whole" if stage_key(record, run.header.data_hash) == record.key else "changed"
-    return [FileState(path=itself, name=STAGE_FILE, state=state, recorded=record.key), *examine(folder.path, record, fully=True)]
+    state: FileStateName = "whole" if stage_key(record, run.header.data_hash) == record.key else "changed"
+    return [FileState(path=itself, name=STAGE_FILE, state=state, recorded=record.key), *examine_files(folder.path, record, fully=True)]

@@ -14,7 +14,7 @@ import plant_cli
 from plant_cli.api import ArtefactError, Interrupted, PlantError, UsageError
 from plant_cli.api.context import NAME_RULE, join_tag, names_folder
 from plant_cli.data.files import TEMPORARY, hash_file, hash_json, read_json, remove, remove_temporaries, write_json
-from plant_cli.data.records import RECORD_FORMAT, STAGE_FILE, Facts, FileState, RunHeader, StageRecord, examine, read_record
+from plant_cli.data.records import RECORD_FORMAT, STAGE_FILE, Facts, FileState, RunHeader, StageRecord, examine_files, read_record
 from plant_cli.runs.lock import LOCK_NAME, hold_lock
 
 VALIDATION_FILE = "validation.parquet"  # predictions for validation, each document calibrated without itself
@@ -148,7 +148,7 @@ class StageFolder:
 
     def find_damage(self, record: StageRecord) -> list[FileState]:
         """Outputs of the finished stage that are missing or changed now."""
-        return [file for file in examine(self.path, record) if file.state != "whole"]
+        return [file for file in examine_files(self.path, record) if file.state != "whole"]
 
     def require(self, todo: str) -> StageRecord:
         """The record of the finished stage; `ArtefactError` if it is not done, or a file that it left is missing or changed.

@@ -62,7 +62,7 @@ class RecipeLayer:
         return part
 
 
-def merge(*layers: RecipeLayer) -> RecipeLayer:
+def merge_layers(*layers: RecipeLayer) -> RecipeLayer:
     """One layer in which later values win; mappings are merged key by key."""
     values: dict[str, Any] = {}
     origins: dict[KeyPath, str] = {}
@@ -302,7 +302,7 @@ def _extend(layer: RecipeLayer, folder: Path | None, chain: list[Path]) -> Recip
             expected="one recipe: a path relative to this file, or a shipped name",
             todo="write `extends: name`",
         )
-    return merge(_load(find_recipe(base, folder), chain), layer)
+    return merge_layers(_load(find_recipe(base, folder), chain), layer)
 
 
 def _read(path: Path) -> RecipeLayer:
@@ -322,7 +322,7 @@ def read_run_recipe(run: Path) -> RecipeLayer:
 
 def parse_sets(sets: Sequence[str], flag: str = "--set") -> RecipeLayer:
     """The layer of `--set section.key=value` texts, or of another flag that fills a mapping; values are read as in a recipe."""
-    return merge(*(_parse_set(text, flag) for text in sets))
+    return merge_layers(*(_parse_set(text, flag) for text in sets))
 
 
 def parse_command(sets: Sequence[str], flags: Mapping[str, Mapping[str, Any]]) -> RecipeLayer:
@@ -333,7 +333,7 @@ def parse_command(sets: Sequence[str], flags: Mapping[str, Mapping[str, Any]]) -
     """
     values = parse_sets(sets)
     options = [path for path in values.origins if len(path) > 2 and path[-1] != "name"]
-    return merge(values, flag_layer(flags), *(nest(path, values.find(path), values.origins[path]) for path in options))
+    return merge_layers(values, flag_layer(flags), *(nest(path, values.find(path), values.origins[path]) for path in options))
 
 
 def _parse_set(text: str, flag: str) -> RecipeLayer:

@@ -9,7 +9,7 @@ from plant_cli.api import Components, RecipeError, StageSpec
 from plant_cli.api.context import join_tag
 from plant_cli.api.options import SHARED_SECTIONS
 from plant_cli.runs.folder import Run
-from plant_cli.runs.recipes import RecipeLayer, merge, nest
+from plant_cli.runs.recipes import RecipeLayer, merge_layers, nest
 from plant_cli.runs.steps import STAGE_OPTIONS, Step
 
 _MARKED = re.compile(r"(?:(?P<tag>.+)-)?seed(?P<seed>\d+)")
@@ -48,19 +48,21 @@ def repeat(recipe: RecipeLayer, steps: Sequence[Step], count: int, components: C
     first = _first_seed(repeated)
     origin = f"--seeds {count}"
     copies = [
-        merge(_write(step, copy := join_tag(step.spec.name, mark_seed(step.tag, seed))), nest((copy, "machine", "seed"), seed, origin))
+        merge_layers(
+            _write(step, copy := join_tag(step.spec.name, mark_seed(step.tag, seed))), nest((copy, "machine", "seed"), seed, origin)
+        )
         for seed in range(first + 1, first + count)
         for step in repeated
     ]
     over = f"seeds{count}"
     compared = [step for step in steps if step.spec.compares and "seeds" not in step.layer.values.get(STAGE_OPTIONS, {})]
-    ends = [merge(_write(step, copy := f"{step.name}-{over}"), nest((copy, "seeds"), count, origin)) for step in compared]
+    ends = [merge_layers(_write(step, copy := f"{step.name}-{over}"), nest((copy, "seeds"), count, origin)) for step in compared]
     if not any(step.spec.compares for step in steps):
         comparisons = [spec.name for spec in components.specs(StageSpec) if spec.compares]
         ends = [_compare_all(repeated, join_tag(name, over), count, origin) for name in comparisons[:1]]
     kept = [_write(step, step.name) for step in steps if step not in compared]
     names = {step.name for step in steps}
-    return merge(recipe.only(SHARED_SECTIONS), *kept, *(copy for copy in copies if not copy.values.keys() & names), *ends)
+    return merge_layers(recipe.only(SHARED_SECTIONS), *kept, *(copy for copy in copies if not copy.values.keys() & names), *ends)
 
 
 def _first_seed(repeated: Sequence[Step]) -> int:
@@ -85,11 +87,11 @@ def _first_seed(repeated: Sequence[Step]) -> int:
 def _write(step: Step, section: str) -> RecipeLayer:
     """A section with all explicit values of a step, so that it inherits nothing else."""
     shared = (step.layer.moved((name,), section, name) for name in SHARED_SECTIONS if name not in step.spec.options.model_fields)
-    return merge(nest((section,), {}, step.layer.nearest((STAGE_OPTIONS,))), step.layer.moved((STAGE_OPTIONS,), section), *shared)
+    return merge_layers(nest((section,), {}, step.layer.nearest((STAGE_OPTIONS,))), step.layer.moved((STAGE_OPTIONS,), section), *shared)
 
 
 def _compare_all(repeated: Sequence[Step], section: str, count: int, origin: str) -> RecipeLayer:
     systems = [step.name for step in repeated if step.spec.system == "trains"]
     if not systems:
         return RecipeLayer()
-    return merge(nest((section, "systems"), systems, origin), nest((section, "seeds"), count, origin))
+    return merge_layers(nest((section, "systems"), systems, origin), nest((section, "seeds"), count, origin))

@@ -12,10 +12,10 @@ from plant_cli.api.context import join_tag
 from plant_cli.api.options import SHARED_SECTIONS
 from plant_cli.data.records import STAGE_FILE
 from plant_cli.runs.attempt import attempt, perform
-from plant_cli.runs.changes import decide, must_run, refuse_changed_sources
+from plant_cli.runs.changes import decide_start, must_run, refuse_changed_sources
 from plant_cli.runs.folder import HEADER_NAME, Run
 from plant_cli.runs.machine import find_shortage
-from plant_cli.runs.recipes import RecipeLayer, load_recipe, merge, parse_command, read_run_recipe, write_recipe
+from plant_cli.runs.recipes import RecipeLayer, load_recipe, merge_layers, parse_command, read_run_recipe, write_recipe
 from plant_cli.runs.repetition import repeat
 from plant_cli.runs.session import Interruption
 from plant_cli.runs.stage_context import RunContext
@@ -82,7 +82,7 @@ class RequestRunner:
             )
         if self.request.seeds > 1:
             steps = resolve_steps(
-                repeat(merge(self._recipe, self._over), steps, self.request.seeds, self.request.registry),
+                repeat(merge_layers(self._recipe, self._over), steps, self.request.seeds, self.request.registry),
                 RecipeLayer(),
                 self.request.registry,
             )
@@ -109,7 +109,7 @@ class RequestRunner:
         if self.request.resume and self.request.recipe is None and spec.writes:
             late = (self._recorded(name, tag), *late)
         layers = [early, self._recipe, *late]
-        check_sections(merge(*layers), self.request.registry)
+        check_sections(merge_layers(*layers), self.request.registry)
         return resolve_step(layers, spec, tag, self.request.registry)
 
     def ensure(self, name: str, tag: str | None, options: dict[str, Any]) -> None:
@@ -184,7 +184,7 @@ class RequestRunner:
                 from plant_cli.runs.run_corpus import refuse_other_corpus
 
                 refuse_other_corpus(context, run)
-            start, before = decide(self.request, step, folder, run, may_skip=may_skip)
+            start, before = decide_start(self.request, step, folder, run, may_skip=may_skip)
             if start == "skip" and before is not None:
                 self.request.reporter.note(f"{step.name}: unchanged, skipped")
                 return _report(step, Result(summary=before.summary), None)

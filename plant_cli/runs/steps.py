@@ -26,7 +26,7 @@ from plant_cli.api.options import (
 from plant_cli.api.specs import KINDS, kind_of
 from plant_cli.data.records import StageRecord
 from plant_cli.runs.folder import require_tag
-from plant_cli.runs.recipes import DEFAULT_ORIGIN, FLAGS, RecipeLayer, merge
+from plant_cli.runs.recipes import DEFAULT_ORIGIN, FLAGS, RecipeLayer, merge_layers
 
 
 def component_kind(model: type[Options], field: str, role: str = "kind") -> type[Spec] | None:
@@ -84,7 +84,7 @@ class Consent:
         files = {Path(origin.rpartition(":")[0]) for origin in recipe.origins.values()}
         folders = {folder for file in files for path in (file.absolute(), file.resolve()) for folder in path.parents}
         in_run = any((folder / RUN_MARK).exists() for folder in folders)
-        self._values = merge(RecipeLayer() if in_run else recipe, over).values
+        self._values = merge_layers(RecipeLayer() if in_run else recipe, over).values
 
     def require(self, spec: Spec, chosen: Choice, options: Options, where: Path) -> None:
         """Refuse a component with an option that needs the user's consent and was switched on in a file of the run folder `where`."""
@@ -132,7 +132,7 @@ def _unasked(spec: Spec, options: Options, name: str, where: Path) -> ArtefactEr
     )
 
 
-def explain(error: ValidationError, model: type[Options], layer: RecipeLayer, part: str, shown: str) -> RecipeError:
+def explain_option_error(error: ValidationError, model: type[Options], layer: RecipeLayer, part: str, shown: str) -> RecipeError:
     """The first problem of a validation as a `RecipeError`; `layer` has the values under `part`, which users know as `shown`."""
     problems: list[Any] = error.errors()
     location = tuple(str(key) for key in problems[0]["loc"])
@@ -247,7 +247,7 @@ def resolve_steps(recipe: RecipeLayer, over: RecipeLayer, components: Components
                 expected=near_names(section, named),
                 todo="correct the name, or add the section to the recipe",
             )
-    layer = merge(recipe, over)
+    layer = merge_layers(recipe, over)
     return [resolve_step([layer], spec, tag, components) for spec, tag in _order(list(steps.values()))]
 
 
@@ -276,7 +276,7 @@ def resolve_step(layers: Sequence[RecipeLayer], spec: StageSpec, tag: str | None
     """
     require_tag(tag)
     shown = join_tag(spec.name, tag)
-    merged = merge(*(_gather(layer, spec, shown) for layer in layers))
+    merged = merge_layers(*(_gather(layer, spec, shown) for layer in layers))
     options = _build(spec.options, merged, STAGE_OPTIONS, shown)
     data = _build(DataSection, merged, "data", "data")
     model = _build(ModelSection, merged, "model", "model")
@@ -308,15 +308,15 @@ def _gather(layer: RecipeLayer, spec: StageSpec, shown: str) -> RecipeLayer:
     """The part of a layer that concerns a step: options of the stage under `STAGE_OPTIONS`, and the shared sections."""
     for section in (spec.name, shown, *SHARED_SECTIONS):
         _require_mapping(layer, section)
-    options = merge(*(layer.moved((section,), STAGE_OPTIONS) for section in dict.fromkeys([spec.name, shown])))
+    options = merge_layers(*(layer.moved((section,), STAGE_OPTIONS) for section in dict.fromkeys([spec.name, shown])))
     shared = RecipeLayer()
     for section in SHARED_SECTIONS:
-        shared = merge(shared, layer.moved((section,), section))
+        shared = merge_layers(shared, layer.moved((section,), section))
         if section not in spec.options.model_fields:
             inner = options.moved((STAGE_OPTIONS, section), section)
             _require_mapping(inner, section)
-            shared = merge(shared, inner)
-    return merge(options, shared)
+            shared = merge_layers(shared, inner)
+    return merge_layers(options, shared)
 
 
 def _require_mapping(layer: RecipeLayer, section: str) -> None:
@@ -342,4 +342,4 @@ def _build(model: type[OptionsT], layer: RecipeLayer, part: str, shown: str) -> 
     try:
         return model(**values)
     except ValidationError as error:
-        raise explain(error, model, layer, part, shown) from error
+        raise explain_option_error(error, model, layer, part, shown) from error

@@ -12,7 +12,7 @@ takes it apart (`explain`). It is used twice:
 * *calibration* (`calibration`): the sources are the network and the fused scorers, or one of them. It is learned on validation. Isotonic
   maps of the result follow where they fit left-out documents better.
 
-With a network the calibration is evaluated on its device for all labels of a batch (`network_scores.Combine`).
+With a network the calibration is evaluated on its device for all labels of a batch (`network_scores.LogitCombiner`).
 
 **The forms of a score**, in the order in which a document meets them:
 

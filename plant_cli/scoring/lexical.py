@@ -148,7 +148,7 @@ def _slice_words(documents: Documents, starts: Ints, sizes: Ints) -> Documents:
 WORD_LABEL_PAIRS = 1 << 22  # of word and label held at a time
 Counts = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.integer[Any]]
+AnyRows = npt.NDArray[np.integer[Any]]
 Measure = Callable[[Counts, Counts, Counts, int], Floats]
 """Relevance, ≥ 0, from documents with word and label, with the word, with the label [P], and documents in all."""
 
@@ -168,7 +168,7 @@ def measure_relevance(counts: csr_array, gold: csr_array, measure: Measure, kept
     time: memory holds `WORD_LABEL_PAIRS` of them, and those that are kept.
     """
     parts = []
-    for labels in cut_labels(counts, gold):
+    for labels in cut_by_words(counts, gold):
         world = _World.of(counts, csr_array(gold[:, labels]))
         relevance = unit_rows(world.store(measure(world.both, world.with_word, world.with_label, world.documents)))
         relevance.eliminate_zeros()
@@ -176,7 +176,7 @@ def measure_relevance(counts: csr_array, gold: csr_array, measure: Measure, kept
     return csr_array(vstack(parts, format="csr")) if parts else no_scores(0, counts.shape[1])
 
 
-def cut_labels(counts: csr_array, gold: csr_array, pairs: int | None = None) -> list[slice]:
+def cut_by_words(counts: csr_array, gold: csr_array, pairs: int | None = None) -> list[slice]:
     """Consecutive slices of labels that meet no more than so many words together (default: `WORD_LABEL_PAIRS`), or one label each."""
     met = np.minimum(counts.shape[1], gold.T @ np.diff(counts.indptr)).astype(np.int64)
     slices, first, held = [], 0, 0
@@ -189,7 +189,7 @@ def cut_labels(counts: csr_array, gold: csr_array, pairs: int | None = None) -> 
 
 
 def leave_out_words(
-    counts: csr_array, gold: csr_array, measure: Measure, rows: Rows | None = None, *, k: int = LABELS_LISTED, min_df: int = 1
+    counts: csr_array, gold: csr_array, measure: Measure, rows: AnyRows | None = None, *, k: int = LABELS_LISTED, min_df: int = 1
 ) -> SparseScores:
     """`score_words` of training documents, each as if relevance and idf had been computed without it; exact.
 
@@ -211,7 +211,7 @@ def leave_out_words(
     of_rows = csr_array(counts[chosen])
     vectors, occurs = make_vectors(of_rows, idf), csr_array(of_rows > 0).astype(np.float64)
     parts = []
-    for labels in cut_labels(counts, gold):
+    for labels in cut_by_words(counts, gold):
         some_gold = csr_array(gold[:, labels])
         left = _LeftOut(_World.of(counts, some_gold), vectors, occurs, csr_array(some_gold[chosen]), measure, min_df)
         parts.append(score_blocks(len(chosen), some_gold.shape[1], left.score, k))

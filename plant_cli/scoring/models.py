@@ -13,7 +13,7 @@ import numpy.typing as npt
 from plant_cli.api import Analyser, Corpus, Documents, MachineSection, Reporter
 from plant_cli.data.words import number_words
 from plant_cli.network.design import DESIGN_FILE, ComponentLookup
-from plant_cli.relevance.relevance_table import read_vocabulary
+from plant_cli.relevance.relevance_table import read_counted_words
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, explain_labels, score_parts
 from plant_cli.scoring.scorer_files import read_scorers
 from plant_cli.scoring.sparse_scores import DOCUMENTS_BETWEEN_CHECKS
@@ -93,6 +93,6 @@ def load_model(source: ModelSource, *, fold: bool = True) -> TrainedModel:
     words: Sequence[str] = ()
     if network.needs_words:
         mig = source.relevance()
-        words = () if mig is None else read_vocabulary(mig)["word"].to_list()
+        words = () if mig is None else read_counted_words(mig)["word"].to_list()
         require_words(source.folder, words, mig or "a run without relevance")
     return NetworkModel(combination=combination, network=network, hardware=hardware, analyser=corpus.analyser, vocabulary=words, fold=fold)

@@ -160,7 +160,7 @@ def _not_numbers(network: Network, scoring: Scoring, rows: Rows) -> TrainingErro
     )
 
 
-class Combine:
+class LogitCombiner:
     """What becomes of a network's logits where there are scorers, too, or a calibration was learned (`Rescore`)."""
 
     def __init__(self, combination: Combination, scored: ScoredDocuments | None, explained: int = 0) -> None:
@@ -217,7 +217,7 @@ class NetworkModel(TrainedModel):
         combine = None
         if self.combination is not None:
             explained = min(scoring.k, self.network.labels) if scoring.reasons and scored is not None else 0
-            rescore[FINAL_SCORES] = combine = Combine(self.combination, scored, explained)
+            rescore[FINAL_SCORES] = combine = LogitCombiner(self.combination, scored, explained)
         if scoring.parts and scored is not None:
             rescore[NETWORK] = lambda rows, logits: logits
             parts = score_parts(scored, scoring.k)

@@ -62,7 +62,7 @@ def list_parts(folder: Path) -> dict[str, Path]:
     return {path.stem: path for path in sorted((folder / PARTS_FOLDER).glob("[!.]*.parquet"))}
 
 
-def write_parts(folder: Path, parts: Mapping[str, tuple[Integers, Floats]], split: Split, labels: LabelIndex) -> None:
+def write_part_predictions(folder: Path, parts: Mapping[str, tuple[Integers, Floats]], split: Split, labels: LabelIndex) -> None:
     """Write the predictions by each part of the model alone, labels and scores [N, K]; those of an earlier attempt are removed."""
     for old in list_parts(folder).values():
         old.unlink()

@@ -16,8 +16,8 @@ from plant_cli.api.options import FIXED_SEED
 from plant_cli.data.blocks import top_k
 from plant_cli.scoring.sparse_scores import cut_rows, keep_best
 
-Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.integer[Any]]
+Floats32 = npt.NDArray[np.float32]
+AnyInts = npt.NDArray[np.integer[Any]]
 NEIGHBOURS, NEIGHBOUR_POWER = 30, 2.0
 DENSE_FROM = 20  # a term of one document in so many, or more, is multiplied densely
 DENSE = 1 << 28  # entries of the dense part, at most
@@ -39,22 +39,22 @@ class Similarity:
         order = np.argsort(-frequency, kind="stable")[: DENSE // max(1, documents)]
         self._dense = np.sort(order[frequency[order] * DENSE_FROM > documents])
         self._sparse = np.setdiff1d(np.arange(self.columns), self._dense)
-        self._frequent: Floats = by_term[:, self._dense].toarray().T.astype(np.float32)
+        self._frequent: Floats32 = by_term[:, self._dense].toarray().T.astype(np.float32)
         self._rare = csr_array(by_term[:, self._sparse].T).astype(np.float32)
 
-    def multiply(self, documents: csr_array) -> Floats:
+    def multiply(self, documents: csr_array) -> Floats32:
         """Dot products [B, N] float32 of some documents, csr [B, V], with the training documents."""
         dense, rare = self._part(documents)
-        products: Floats = dense @ self._frequent
+        products: Floats32 = dense @ self._frequent
         for block in cut_rows(*products.shape):
             products[block] += (rare[block] @ self._rare).toarray()
         return products
 
-    def square(self) -> Floats:
+    def square(self) -> Floats32:
         """Dot products [N, N] float32 of all pairs of training documents: the linear kernel, half of it computed."""
         sizes = np.sqrt(np.bincount(self.column_of, minlength=self.columns)).astype(np.float32)[:, None]
         documents = self._frequent.shape[1]
-        products: Floats = np.zeros((documents, documents), dtype=np.float32, order="F")
+        products: Floats32 = np.zeros((documents, documents), dtype=np.float32, order="F")
         if products.size and len(self._dense):
             products = ssyrk(1.0, (self._frequent * sizes[self._dense]).T, c=products, overwrite_c=1, lower=1)
         rare = csr_array(self._rare.multiply(sizes[self._sparse])).astype(np.float32)
@@ -63,14 +63,14 @@ class Similarity:
             products[block, : block.stop] += (by_document[block] @ rare[:, : block.stop]).toarray()
         return mirror(products)
 
-    def weigh(self, weights: Floats) -> Floats:
+    def weigh(self, weights: Floats32) -> Floats32:
         """Sums of the training vectors with weights [N, R], each distinct column once: [C, R] float32."""
-        sums: Floats = np.empty((self.columns, weights.shape[1]), dtype=np.float32)
+        sums: Floats32 = np.empty((self.columns, weights.shape[1]), dtype=np.float32)
         sums[self._dense] = self._frequent @ weights
         sums[self._sparse] = self._rare @ weights
         return sums
 
-    def _part(self, documents: csr_array) -> tuple[Floats, csr_array]:
+    def _part(self, documents: csr_array) -> tuple[Floats32, csr_array]:
         """Documents by distinct columns: those multiplied densely, and the others."""
         cells = (documents.data, self.column_of[documents.indices], documents.indptr)
         by_term = csr_array(cells, shape=(documents.shape[0], self.columns)).tocsc()
@@ -141,7 +141,7 @@ TERMS = 1000  # weights kept of a label
 COLUMNS_PER_SAMPLE = 8  # one column in so many is looked at first, to see how large the weights that are kept are
 
 
-def invert_kernel(kernel: Floats, strength: float = RIDGE_STRENGTH) -> Floats:
+def invert_kernel(kernel: Floats32, strength: float = RIDGE_STRENGTH) -> Floats32:
     """M = (K + λ I)⁻¹ of a kernel, [N, N] float32, by a Cholesky factorisation in a copy of it.
 
     With vectors of length 1, λ > 0 is between 0.1 and 3. `ValueError` if the kernel is not positive semi-definite.
@@ -151,23 +151,23 @@ def invert_kernel(kernel: Floats, strength: float = RIDGE_STRENGTH) -> Floats:
     factor, failed = spotrf(shifted, lower=1, overwrite_a=1)
     if failed:
         raise ValueError(f"the kernel with {strength} added to its diagonal is not positive definite")
-    inverse: Floats = spotri(factor, lower=1, overwrite_c=1)[0]
+    inverse: Floats32 = spotri(factor, lower=1, overwrite_c=1)[0]
     return mirror(inverse).T
 
 
-def leave_out_ridge(inverse_rows: Floats, rows: Ints, gold: csr_array) -> Floats:
+def leave_out_ridge(inverse_rows: Floats32, rows: AnyInts, gold: csr_array) -> Floats32:
     """The scores that training documents `rows` [b] would have had without themselves [b, L]; exact.
 
     From their rows of M [b, N] and the labels of all training documents, csr [N, L] of ones.
     """
-    smoothed: Floats = (csr_array(gold.T).astype(np.float32) @ inverse_rows.T).T
+    smoothed: Floats32 = (csr_array(gold.T).astype(np.float32) @ inverse_rows.T).T
     scores = smoothed / -inverse_rows[np.arange(len(rows)), rows][:, None]
     gold_pairs = gold[rows].tocoo()
     scores[gold_pairs.row, gold_pairs.col] += 1
     return scores
 
 
-def solve_labels(inverse: Floats, gold: csr_array) -> tuple[Floats, npt.NDArray[np.int64]]:
+def solve_labels(inverse: Floats32, gold: csr_array) -> tuple[Floats32, npt.NDArray[np.int64]]:
     """Coefficients of training documents, M Y, for each distinct set of documents that labels have [N, U], and the set of each label [L].
 
     A kernel of documents with the training documents [B, N] times these coefficients is their scores.
@@ -176,7 +176,7 @@ def solve_labels(inverse: Floats, gold: csr_array) -> tuple[Floats, npt.NDArray[
     return (csr_array(distinct.T).astype(np.float32) @ inverse).T, label_of
 
 
-def weigh_terms(train: Similarity, inverse: Floats, gold: csr_array, kept: int = TERMS, *, without: Ints | None = None) -> csr_array:
+def weigh_terms(train: Similarity, inverse: Floats32, gold: csr_array, kept: int = TERMS, *, without: AnyInts | None = None) -> csr_array:
     """Weights of terms for labels, Xᵀ M Y, csr [L, V] float32; `multiply_best` scores with them what k(x) M Y gives.
 
     Args:
@@ -207,10 +207,10 @@ class _Members:
     ends: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, column_of: Ints) -> _Members:
+    def of(cls, column_of: AnyInts) -> _Members:
         return cls(np.argsort(column_of, kind="stable"), np.concatenate([[0], np.cumsum(np.bincount(column_of))]))
 
-    def list(self, columns: Ints) -> tuple[Ints, Ints]:
+    def list(self, columns: AnyInts) -> tuple[AnyInts, AnyInts]:
         """Terms of some columns, and the position of each one's column among these."""
         sizes = self.ends[columns + 1] - self.ends[columns]
         owners = np.repeat(np.arange(len(columns)), sizes)
@@ -218,7 +218,7 @@ class _Members:
         return self.terms[np.arange(len(owners)) + firsts], owners
 
 
-def _keep_largest_columns(weights: Floats, members: _Members, kept: int) -> csr_array:
+def _keep_largest_columns(weights: Floats32, members: _Members, kept: int) -> csr_array:
     """The weights of largest magnitude of each label, csr [R, V], from those of distinct columns [C, R].
 
     The least of the largest of a sample of columns is no more than the least of the largest of all: what is below it need not be sorted.
@@ -241,7 +241,7 @@ def _keep_largest_columns(weights: Floats, members: _Members, kept: int) -> csr_
     return csr_array((*cells, np.cumsum([0, *map(len, terms)])), shape=(len(terms), len(members.terms)))
 
 
-def keep_largest(weights: Floats, kept: int) -> csr_array:
+def keep_largest(weights: Floats32, kept: int) -> csr_array:
     """The weights [R, V] of largest magnitude of each row, so many kept, csr float32."""
     largest = keep_best(np.abs(weights), kept).matrix
     largest.data *= np.sign(weights[np.repeat(np.arange(len(weights)), np.diff(largest.indptr)), largest.indices])
@@ -260,7 +260,9 @@ def merge_twins(gold: csr_array) -> tuple[csr_array, npt.NDArray[np.int64]]:
     return csr_array(gold[:, firsts]), np.array(label_of, dtype=np.int64)
 
 
-def solve_ridge(documents: csr_array, right: Floats, strength: float = RIDGE_STRENGTH, tolerance: float = 1e-4, steps: int = 500) -> Floats:
+def solve_ridge(
+    documents: csr_array, right: Floats32, strength: float = RIDGE_STRENGTH, tolerance: float = 1e-4, steps: int = 500
+) -> Floats32:
     """(X Xᵀ + λ I)⁻¹ R by conjugate gradients, [N, R] float32, for documents X, csr [N, V], too many for a kernel [N, N].
 
     With gold labels as R, Xᵀ of the result is the weights of terms. With columns of the identity it is rows of M, for exact

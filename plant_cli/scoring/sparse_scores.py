@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, vstack
 from plant_cli.api.options import FIXED_SEED
 from plant_cli.data.blocks import top_k
 
-Floats = npt.NDArray[np.float32]
+Floats32 = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 LABELS_LISTED = 200  # labels that a list holds
 DOCUMENTS_PER_LEFT_OUT = 5  # no more than one training document in so many is left out at a time
@@ -31,7 +31,7 @@ class SparseScores:
     """
 
     matrix: csr_array  # scores of the listed labels, csr [B, L] float32; columns of a row ascend, a stored zero counts
-    floors: Floats  # scores of the labels that are not listed, by group [B, G]
+    floors: Floats32  # scores of the labels that are not listed, by group [B, G]
     groups: Ints | None = None  # the group of each label [L]; None: all are in one
 
     @classmethod
@@ -59,21 +59,21 @@ class SparseScores:
         """The document of each listed pair [P]."""
         return np.repeat(np.arange(self.matrix.shape[0]), np.diff(self.matrix.indptr))
 
-    def look_up(self, rows: Ints, labels: Ints) -> Floats:
+    def look_up(self, rows: Ints, labels: Ints) -> Floats32:
         """Scores of (document, label) pairs [P], listed or not."""
         at = find_pairs(self.matrix, rows, labels)
-        stored: Floats = np.append(self.matrix.data, np.float32(0))[at]  # the last one is that of pairs not found, at −1
+        stored: Floats32 = np.append(self.matrix.data, np.float32(0))[at]  # the last one is that of pairs not found, at −1
         return np.where(at >= 0, stored, self.floors[rows, self._groups[labels]])
 
-    def dense(self, rows: Ints) -> Floats:
+    def dense(self, rows: Ints) -> Floats32:
         """Scores of some documents for all labels [b, L]."""
-        scores: Floats = self.floors[rows][:, self._groups]
+        scores: Floats32 = self.floors[rows][:, self._groups]
         for position, row in enumerate(rows):
             inside = slice(*self.matrix.indptr[row : row + 2])
             scores[position, self.matrix.indices[inside]] = self.matrix.data[inside]
         return scores
 
-    def top(self, k: int, check: Callable[[], None] = lambda: None) -> tuple[Ints, Floats, int]:
+    def top(self, k: int, check: Callable[[], None] = lambda: None) -> tuple[Ints, Floats32, int]:
         """The k best labels of each document and their scores [B, k], best first, and how many pairs score at least 0.
 
         A smaller index comes first among equals: they are the labels that `dense` would give, which is not computed.
@@ -88,7 +88,7 @@ class SparseScores:
             above += number
         return labels, scores, above
 
-    def _rank(self, row: int, k: int) -> tuple[Ints, Floats, int]:
+    def _rank(self, row: int, k: int) -> tuple[Ints, Floats32, int]:
         inside = slice(*self.matrix.indptr[row : row + 2])
         labels: Ints = self.matrix.indices[inside].astype(np.int64)
         scores, floors = self.matrix.data[inside], self.floors[row]
@@ -102,7 +102,7 @@ class SparseScores:
         chosen = chosen[np.argsort(-scores[chosen], kind="stable")]
         return labels[chosen], scores[chosen], above
 
-    def _find_unlisted(self, floors: Floats, unlisted: Ints, listed: Ints, k: int) -> Ints:
+    def _find_unlisted(self, floors: Floats32, unlisted: Ints, listed: Ints, k: int) -> Ints:
         """The k best of the labels that are not listed, and perhaps more of them."""
         order = np.argsort(-floors, kind="stable")
         enough = np.searchsorted(np.cumsum(unlisted[order]), k)
@@ -170,7 +170,7 @@ def list_pairs(matrix: csr_array) -> Ints:
     return keys
 
 
-def keep_best(values: Floats | csr_array, k: int = LABELS_LISTED) -> SparseScores:
+def keep_best(values: Floats32 | csr_array, k: int = LABELS_LISTED) -> SparseScores:
     """The k best labels of each document by scores [B, L], an array, or csr of the labels that have one; a smaller index wins every tie."""
     if isinstance(values, np.ndarray):
         columns = np.arange(values.shape[1])
@@ -191,7 +191,7 @@ def keep_best(values: Floats | csr_array, k: int = LABELS_LISTED) -> SparseScore
     return SparseScores(matrix=matrix, floors=np.array(floors, dtype=np.float32)[:, None])
 
 
-def score_blocks(documents: int, labels: int, score: Callable[[slice], Floats | csr_array], k: int = LABELS_LISTED) -> SparseScores:
+def score_blocks(documents: int, labels: int, score: Callable[[slice], Floats32 | csr_array], k: int = LABELS_LISTED) -> SparseScores:
     """The k best labels of each of B documents of L labels, scored in blocks [b, L], so that few pairs are held at a time."""
     return SparseScores.join((keep_best(score(block), k) for block in cut_rows(documents, labels)), labels)
 

@@ -19,7 +19,7 @@ SCORER_TEXTS = ("fever of the patient", "arm arm leg", "", "words that nobody kn
 LABELS_LISTED = 200
 
 
-def sample_input(copies: int = 1) -> ScorerInput:
+def sample_scorer_input(copies: int = 1) -> ScorerInput:
     """An invented clinic of twelve documents and five labels; two labels have the same documents. With copies, more of each."""
     gold = np.zeros((len(TRAIN), len(TITLES)), dtype=np.int64)
     for row, text in enumerate(TRAIN):
@@ -60,7 +60,7 @@ def scores_are_top_lists(spec: ScorerSpec) -> None:
 @check(ScorerSpec)
 def lists_stay_short(spec: ScorerSpec) -> None:
     """At most 200 labels of a document are listed where there are more."""
-    for view in spec.fit(default_options(spec), sample_input(copies=60)).scorer.score(read_sample(SCORER_TEXTS)):
+    for view in spec.fit(default_options(spec), sample_scorer_input(copies=60)).scorer.score(read_sample(SCORER_TEXTS)):
         longest = int((view.indptr[1:] - view.indptr[:-1]).max())
         assert longest <= LABELS_LISTED, f"{longest} labels are listed for a document"
 
@@ -92,7 +92,7 @@ def what_was_learned_is_arrays(spec: ScorerSpec) -> None:
 @check(ScorerSpec)
 def left_out_scores_have_the_same_form(spec: ScorerSpec) -> None:
     """Left-out scores, where a scorer has them, are one list for each wanted document, by the same views."""
-    data, left_out = sample_input(), _fit(spec).left_out
+    data, left_out = sample_scorer_input(), _fit(spec).left_out
     if left_out is not None:
         views = _score(spec, data.documents.take(data.rows))
         assert len(left_out) == len(views), f"{len(left_out)} views of documents left out, {len(views)} of others"
@@ -131,7 +131,7 @@ def memory_is_foretold(spec: ScorerSpec) -> None:
 
 @cache
 def _fit(spec: ScorerSpec) -> FittedScorer:
-    return spec.fit(default_options(spec), sample_input())
+    return spec.fit(default_options(spec), sample_scorer_input())
 
 
 def _score(spec: ScorerSpec, documents: Documents) -> Sequence[csr_array]:

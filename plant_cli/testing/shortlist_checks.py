@@ -14,7 +14,7 @@ SHORTLIST_TEXTS = ("fever fever cough", "fracture of the arm", "", "no word that
 SHORTLIST_LABELS = 9
 
 
-def sample_input() -> ShortlistInput:
+def sample_shortlist_input() -> ShortlistInput:
     """An invented relevance table; the last label has no relevant word."""
     generator = np.random.default_rng(0)
     relevance = generator.random((SHORTLIST_LABELS, len(SHORTLIST_WORDS))) * (
@@ -56,12 +56,12 @@ def documents_stand_alone(spec: ShortlistSpec) -> None:
 def input_is_left_as_it_was(spec: ShortlistSpec) -> None:
     """The counts are read, not changed: others read them too."""
     counts, untouched = _counts(range(len(SHORTLIST_TEXTS))), _counts(range(len(SHORTLIST_TEXTS)))
-    spec.build(default_options(spec), sample_input()).propose(SHORTLIST_TEXTS, counts)
+    spec.build(default_options(spec), sample_shortlist_input()).propose(SHORTLIST_TEXTS, counts)
     assert bool((counts.toarray() == untouched.toarray()).all()), "the counts were changed"
 
 
 def _propose(spec: ShortlistSpec, rows: range | list[int]) -> list[npt.NDArray[np.int64]]:
-    return list(spec.build(default_options(spec), sample_input()).propose([SHORTLIST_TEXTS[row] for row in rows], _counts(rows)))
+    return list(spec.build(default_options(spec), sample_shortlist_input()).propose([SHORTLIST_TEXTS[row] for row in rows], _counts(rows)))
 
 
 def _counts(rows: range | list[int]) -> csr_array:

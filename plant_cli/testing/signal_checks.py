@@ -12,7 +12,7 @@ from plant_cli.api import Counts, SignalSpec
 from plant_cli.testing.checklist import check, default_options
 
 SIGNAL_LABELS, SIGNAL_WORDS, SIGNAL_DOCUMENTS = 4, 6, 40
-ROUNDING = 1e-12  # what rounding leaves where values are level
+SIGNAL_ROUNDING = 1e-12  # what rounding leaves where values are level
 
 
 def sample_counts() -> Counts:
@@ -80,8 +80,10 @@ def values_fall_then_rise_where_declared(spec: SignalSpec) -> None:
             of_label, of_both = np.full_like(word, label), np.full_like(word, both)
             counts = Counts(n_docs=SIGNAL_DOCUMENTS, docs_with_word=word, docs_with_label=of_label, docs_with_both=of_both)
             steps = np.diff(_score(spec, counts))
-            after_a_rise = steps[int(np.argmax(steps > ROUNDING)) :] if (steps > ROUNDING).any() else steps[:0]
-            assert (after_a_rise >= -ROUNDING).all(), f"values have a peak where {both} of the label's {label} documents hold the word"
+            after_a_rise = steps[int(np.argmax(steps > SIGNAL_ROUNDING)) :] if (steps > SIGNAL_ROUNDING).any() else steps[:0]
+            assert (after_a_rise >= -SIGNAL_ROUNDING).all(), (
+                f"values have a peak where {both} of the label's {label} documents hold the word"
+            )
 
 
 def _score(spec: SignalSpec, counts: Counts) -> npt.NDArray[np.float64]:

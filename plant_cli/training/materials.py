@@ -28,7 +28,7 @@ from plant_cli.api import (
 )
 from plant_cli.data.files import hash_strings
 from plant_cli.data.words import join_documents, number_words
-from plant_cli.network.assembly import Network, assemble, read_description, require_words, restore_network
+from plant_cli.network.assembly import Network, assemble, read_model_description, require_words, restore_network
 from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
 from plant_cli.network.cuts import cut_summary, measure_cut
 from plant_cli.network.design import Design, find_design
@@ -214,7 +214,7 @@ def add_titles(split: Split, labels: LabelIndex, reporter: Reporter) -> Split:
 
 
 def _restore_planted(network: Network, folder: Path, given: Inputs) -> None:
-    planted, wanted = find_design(read_description(folder).section, given.component), given.design
+    planted, wanted = find_design(read_model_description(folder).section, given.component), given.design
     free = wanted.decoder[0].stage2_options
     settled = {kind: [_settle(getattr(design, kind), free) for design in (planted, wanted)] for kind in ("backbone", "decoder")}
     different = [f"{kind}: {_tell_difference(folder, *pair)}" for kind, pair in settled.items() if pair[0] != pair[1]]

@@ -419,7 +419,7 @@ def free_memory(hardware: Hardware) -> int:
     return available_memory() + resident_memory()
 
 
-def report(plans: Mapping[str, Estimate], free: int, place: str, notes: Iterable[str]) -> Result:
+def report_plans(plans: Mapping[str, Estimate], free: int, place: str, notes: Iterable[str]) -> Result:
     """The tables and the data."""
     found = list(plans.values())
     hours = {name: None if plan.seconds is None else plan.seconds / 3600 for name, plan in plans.items()}

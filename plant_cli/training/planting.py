@@ -21,7 +21,7 @@ from plant_cli.network.assembly import Network
 from plant_cli.network.compute import LABEL_MULTIPLE
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.list_ranking import kendall_tau, ndcg, random_ndcg
-from plant_cli.network.reading import OUTSIDE, HiddenReader, lengths, match_texts, sorted_batches
+from plant_cli.network.reading import OUTSIDE, HiddenReader, lengths, match_words, sorted_batches
 from plant_cli.relevance.relevance_table import RelevanceTable, WordStatistics
 from plant_cli.training.materials import Material
 
@@ -80,7 +80,7 @@ class Planter:
         assert material.words is not None, "where there is relevance, texts are split into words"
         self.table, self.gold = table, material.split.gold
         self.contrast, self.labels_per_document, self.score = contrast, labels_per_document, score
-        found = match_texts(material.split.texts, material.words, material.reader.tokens, table.words)
+        found = match_words(material.split.texts, material.words, material.reader.tokens, table.words)
         self.documents = [document.by_position() if items == "positions" else document for document in found]
 
     def choose_labels(self, rows: Rows, draw: np.random.Generator) -> tuple[Rows, npt.NDArray[np.bool_]]:

@@ -50,7 +50,7 @@ def finetune_scorers(given: StageInputs, options: FinetuneOptions) -> AloneResul
     judge = make_judge(given, options, split)
     calibrated, top = rank_scored(judge, scored, left_out=fit.validation is None)
     parts, figures = judge_parts(judge, scored), judge.figures(top)
-    save_combination(given, combine(judge, calibrated, fit.scorers), calibrated, parts, fit)
+    save_combination(given, build_combination(judge, calibrated, fit.scorers), calibrated, parts, fit)
     return AloneResult(
         fit=fit,
         split=split.name,
@@ -89,14 +89,14 @@ def rank_scored(judge: Judge, scored: ScoredDocuments, *, left_out: bool = False
     pairs = scored.as_source()
     counts = judge.train_counts[: judge.labels]
     calibrated = calibrate(pairs, judge.sorted_gold, counts, prior=ALONE, by_frequency=True, left_out=left_out)
-    every = TopLabels.of(combine(judge, calibrated, scored.scorers).calibrate(scored), LABELS_JUDGED)
+    every = TopLabels.of(build_combination(judge, calibrated, scored.scorers).calibrate(scored), LABELS_JUDGED)
     best = pairs.top(calibrated.logits, LABELS_JUDGED)
     listed = np.bincount(pairs.rows, minlength=pairs.shape[0]) >= min(LABELS_JUDGED, pairs.shape[1])
     labels, scores = (np.where(listed[:, None], one, other) for one, other in ((best.labels, every.labels), (best.scores, every.scores)))
     return calibrated, TopLabels(labels=labels, scores=scores, assigned_share=every.assigned_share)
 
 
-def combine(judge: Judge, calibrated: Calibrated, scorers: FusedScorers | None) -> Combination:
+def build_combination(judge: Judge, calibrated: Calibrated, scorers: FusedScorers | None) -> Combination:
     """Scorers beside a network, or without one, under a calibration; without scorers there is a network alone."""
     return Combination(scorers=scorers, calibration=calibrated.calibration, train_counts=judge.train_counts[: judge.labels])
 

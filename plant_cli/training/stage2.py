@@ -38,7 +38,7 @@ from plant_cli.training.materials import Inputs, Setup, build_loss, micro_sizes,
 from plant_cli.training.optimiser import Rates, decide_sparse
 from plant_cli.training.planting import AttentionMeasure, Planter, planted_loss
 from plant_cli.training.prototypes import SHARPNESSES, Prototypes
-from plant_cli.training.scorers_alone import combine, fit_chosen, judge_parts, make_judge, rank_scored, save_combination
+from plant_cli.training.scorers_alone import build_combination, fit_chosen, judge_parts, make_judge, rank_scored, save_combination
 from plant_cli.training.throughput import Throughput, measure_throughput
 from plant_cli.training.training_options import LEAST_GAIN, PATIENCE, RATE_BOOST, RATE_HEAD, ROLES, FinetuneOptions
 from plant_cli.training.validation import Validation, starts_sparse
@@ -262,7 +262,7 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
             calibrated, whole, figures = without, scorers_alone, {**figures, **parts[ALL_SCORERS]}
     if not left_out:
         save_network(setup.network, given.session.folder)
-    save_combination(given, combine(judge, calibrated, None if fit is None else fit.scorers), calibrated, parts, fit)
+    save_combination(given, build_combination(judge, calibrated, None if fit is None else fit.scorers), calibrated, parts, fit)
     largest = micro_sizes(options.batch, options.micro_batch)[0]
     speed = measure_throughput(setup.network, setup.train.reader, setup.hardware, step, outcome, largest)
     return FineTuned(

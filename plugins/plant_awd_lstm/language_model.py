@@ -23,7 +23,7 @@ from plant_cli.api import DataError
 from plant_cli.api.errors import damaged_file
 from plant_cli.kit import hash_strings, read_json, write_json
 
-IntArray = npt.NDArray[np.int32]
+Int32Array = npt.NDArray[np.int32]
 
 VOCABULARY_FILE = "vocabulary.json"
 RESTORE_OR_PRETRAIN = "restore the file, or run plant pretrain-lm again with --force"
@@ -56,7 +56,7 @@ class Vocabulary:
         """Equal for vocabularies that cut and number every text alike."""
         return hash_strings(["awd-lstm", LANGUAGE_MODEL_TOKEN.pattern, *self.words])
 
-    def read(self, text: str) -> tuple[IntArray, IntArray]:
+    def read(self, text: str) -> tuple[Int32Array, Int32Array]:
         """The rows [n] of a text's tokens, and their character offsets [n, 2]."""
         matches = list(LANGUAGE_MODEL_TOKEN.finditer(text))
         ids = [self.rows.get(fold(match[0]), UNKNOWN) for match in matches]
@@ -74,7 +74,7 @@ def fold(token: str) -> str:
     return lower if lower.isascii() else unicodedata.normalize("NFC", lower)
 
 
-def read_vocabulary(folder: Path) -> Vocabulary:
+def read_language_model_vocabulary(folder: Path) -> Vocabulary:
     """The vocabulary that `Vocabulary.save` wrote."""
     what = "the vocabulary of the language model"
     words = read_json(folder / VOCABULARY_FILE, what)
@@ -110,12 +110,12 @@ def _plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def read_documents(vocabulary: Vocabulary, texts: Sequence[str]) -> list[IntArray]:
+def read_documents(vocabulary: Vocabulary, texts: Sequence[str]) -> list[Int32Array]:
     """The rows of each text's tokens."""
     return [vocabulary.read(text)[0] for text in texts]
 
 
-State = tuple[Tensor, Tensor]
+LstmState = tuple[Tensor, Tensor]
 """Hidden and cell state of one layer, each [1, B, H]."""
 
 EMBEDDING_RANGE = 0.1
@@ -135,7 +135,7 @@ class Outputs:
 
     raw: Tensor  # of the last layer [B, T, E]
     dropped: Tensor  # the same after the output dropout
-    states: Sequence[State]  # of every layer, to be carried to the next window
+    states: Sequence[LstmState]  # of every layer, to be carried to the next window
 
 
 class LstmLayer(nn.Module):
@@ -155,7 +155,7 @@ class LstmLayer(nn.Module):
             for shape in ((4 * hidden, size), (4 * hidden, hidden), (4 * hidden,), (4 * hidden,))
         )
 
-    def forward(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+    def forward(self, inputs: Tensor, state: LstmState) -> tuple[Tensor, LstmState]:
         """Outputs [B, T, H] and the state after the last token."""
         recurrent = functional.dropout(self.weight_hh, self.weight_dropout, self.training)
         parameters = [self.weight_ih, recurrent, self.bias_ih, self.bias_hh]
@@ -176,11 +176,11 @@ class Encoder(nn.Module):
         widths = [size, *[hidden] * (count - 1), size]
         self.layers = nn.ModuleList(LstmLayer(before, after, dropouts.weight_dropout) for before, after in pairwise(widths))
 
-    def forward(self, ids: Tensor, states: Sequence[State] | None = None) -> Outputs:
+    def forward(self, ids: Tensor, states: Sequence[LstmState] | None = None) -> Outputs:
         """Read a window of tokens [B, T] after the states of the window before (None: the beginning)."""
         drop = self.dropouts
         outputs = locked_dropout(self._embed(ids), drop.input_dropout, self.training)
-        after: list[State] = []
+        after: list[LstmState] = []
         for number, layer in enumerate(self.layers):
             if number:
                 outputs = locked_dropout(outputs, drop.hidden_dropout, self.training)
@@ -208,7 +208,7 @@ class LanguageModel(nn.Module):
         self.encoder = encoder
         self.output_bias = nn.Parameter(torch.zeros(len(encoder.embedding.weight)))
 
-    def forward(self, ids: Tensor, states: Sequence[State] | None = None) -> tuple[Tensor, Outputs]:
+    def forward(self, ids: Tensor, states: Sequence[LstmState] | None = None) -> tuple[Tensor, Outputs]:
         """Logits of the next token [B, T, V], and the encoder's outputs."""
         outputs: Outputs = self.encoder(ids, states)
         return functional.linear(outputs.dropped, self.encoder.embedding.weight, self.output_bias), outputs
@@ -222,12 +222,12 @@ def locked_dropout(values: Tensor, share: float, training: bool) -> Tensor:
     return values * mask
 
 
-def detach(states: Sequence[State]) -> list[State]:
+def detach(states: Sequence[LstmState]) -> list[LstmState]:
     """The same states without their history: gradients end at the window's beginning."""
     return [(hidden.detach(), cell.detach()) for hidden, cell in states]
 
 
-def first_rows(states: Sequence[State], count: int) -> list[State]:
+def first_rows(states: Sequence[LstmState], count: int) -> list[LstmState]:
     """The states of the first documents of a batch."""
     return [(hidden[:, :count].contiguous(), cell[:, :count].contiguous()) for hidden, cell in states]
 
@@ -248,7 +248,7 @@ class Window:
 class Streams:
     """The training documents of an epoch as one text, cut into streams of equal length."""
 
-    documents: Sequence[IntArray]  # rows of each document's tokens
+    documents: Sequence[Int32Array]  # rows of each document's tokens
     direction: Direction
     batch: int  # streams; fewer where the text is too short for a full window in each
     window: int  # tokens of a stream in one step
@@ -285,7 +285,7 @@ class Streams:
             yield Window(inputs=inputs[:, part], targets=targets[:, part])
 
 
-def document_batches(documents: Sequence[IntArray], direction: Direction, batch: int) -> Iterator[Window]:
+def document_batches(documents: Sequence[Int32Array], direction: Direction, batch: int) -> Iterator[Window]:
     """All documents, the longest first, each from its beginning; the last target of a document is the mark of the next one's beginning."""
     step = -1 if direction == "backward" else 1
     order = np.argsort([-len(document) for document in documents], kind="stable")

@@ -29,7 +29,7 @@ def write_description(folder: Path, sizes: Sizes, perplexities: dict[str, float]
     write_json(folder / LANGUAGE_MODEL_FILE, {**sizes, "perplexity": perplexities})
 
 
-def read_description(folder: Path) -> tuple[Sizes, dict[str, float]]:
+def read_language_model_description(folder: Path) -> tuple[Sizes, dict[str, float]]:
     """Sizes and perplexities of a language model."""
     what = "the description of the language model"
     known: Any = read_json(folder / LANGUAGE_MODEL_FILE, what)
@@ -49,7 +49,7 @@ def write_weights(folder: Path, direction: Direction, encoder: nn.Module, vocabu
     write_tensors(weights_path(folder, direction), tensors, {"vocabulary": vocabulary.hash})
 
 
-def read_weights(folder: Path, direction: Direction, encoder: nn.Module, vocabulary: Vocabulary) -> None:
+def read_language_model_weights(folder: Path, direction: Direction, encoder: nn.Module, vocabulary: Vocabulary) -> None:
     """Read weights into an encoder; `ArtefactError` if they are missing or damaged, or of another vocabulary or other sizes."""
     path = weights_path(folder, direction)
     if not path.exists():

@@ -12,8 +12,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_awd_lstm import AwdLstmOptions
-from plant_awd_lstm.language_model import BEGIN, PAD, Encoder, Outputs, detach, first_rows, read_vocabulary
-from plant_awd_lstm.language_model_files import read_description, read_weights, write_description, write_weights
+from plant_awd_lstm.language_model import BEGIN, PAD, Encoder, Outputs, detach, first_rows, read_language_model_vocabulary
+from plant_awd_lstm.language_model_files import (
+    read_language_model_description,
+    read_language_model_weights,
+    write_description,
+    write_weights,
+)
 from plant_cli.api import Backbone, ComponentError, MachineSection, TokenBatch, TrainingError
 from plant_cli.kit import split_layers
 
@@ -24,10 +29,10 @@ class AwdLstmBackbone:
     def __init__(self, options: AwdLstmOptions, folder: Path) -> None:
         self.options = options
         self.folder = folder
-        self.vocabulary = read_vocabulary(folder)
-        self.sizes, self.perplexities = read_description(folder)
+        self.vocabulary = read_language_model_vocabulary(folder)
+        self.sizes, self.perplexities = read_language_model_description(folder)
         self.network = Encoder(len(self.vocabulary), self.sizes, options)
-        read_weights(folder, options.direction, self.network, self.vocabulary)
+        read_language_model_weights(folder, options.direction, self.network, self.vocabulary)
         self.hidden_size = self.sizes["embedding"]
         self.max_length = options.max_tokens or sys.maxsize
         self.tokenizer_hash = self.vocabulary.hash
@@ -125,7 +130,7 @@ class AwdLstmBackbone:
 
     def restore(self, folder: Path) -> None:
         """Read the weights of `save`."""
-        read_weights(folder, self.options.direction, self.network, self.vocabulary)
+        read_language_model_weights(folder, self.options.direction, self.network, self.vocabulary)
 
 
 def load(options: AwdLstmOptions, machine: MachineSection) -> Backbone:

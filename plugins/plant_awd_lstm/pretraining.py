@@ -23,10 +23,10 @@ from plant_awd_lstm.language_model import (
     IGNORED,
     UNKNOWN,
     Encoder,
-    IntArray,
+    Int32Array,
     LanguageModel,
+    LstmState,
     Sizes,
-    State,
     Streams,
     Vocabulary,
     Window,
@@ -60,13 +60,13 @@ FEW_MATCHED = 0.1  # share of words with published embeddings below which there 
 LOWER_RATE = "lower --rate or --clip, then --force; "
 
 
-def unigram_perplexity(train: Sequence[IntArray], other: Sequence[IntArray], words: int) -> float:
+def unigram_perplexity(train: Sequence[Int32Array], other: Sequence[Int32Array], words: int) -> float:
     """Perplexity on other documents of a model that counts each of V words in train, plus one; documents are rows of tokens."""
     _, targets = _pairs(other, "forward")
     return float(np.exp(-np.log(_unigram(train, words)[targets]).mean()))
 
 
-def bigram_perplexity(train: Sequence[IntArray], other: Sequence[IntArray], words: int, direction: Direction = "forward") -> float:
+def bigram_perplexity(train: Sequence[Int32Array], other: Sequence[Int32Array], words: int, direction: Direction = "forward") -> float:
     """Perplexity of a bigram model with absolute discounting, which falls back on the unigram model.
 
         p(w | v) = max(c(v, w) − d, 0) / c(v) + d · followers(v) / c(v) · p(w), with d = 0.75
@@ -86,14 +86,14 @@ def bigram_perplexity(train: Sequence[IntArray], other: Sequence[IntArray], word
     return float(np.exp(-np.log(chance).mean()))
 
 
-def _unigram(train: Sequence[IntArray], words: int) -> npt.NDArray[np.float64]:
+def _unigram(train: Sequence[Int32Array], words: int) -> npt.NDArray[np.float64]:
     _, targets = _pairs(train, "forward")
     counts = np.bincount(targets, minlength=words).astype(np.float64) + 1
     chances: npt.NDArray[np.float64] = counts / counts.sum()
     return chances
 
 
-def _pairs(documents: Sequence[IntArray], direction: Direction) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _pairs(documents: Sequence[Int32Array], direction: Direction) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Each token of the documents with the one before it, [n] and [n]; there is a mark before and after every document."""
     step = -1 if direction == "backward" else 1
     text = np.concatenate([[BEGIN], *(part for document in documents for part in (document[::step], [BEGIN]))]).astype(np.int64)
@@ -131,8 +131,8 @@ class Pretraining:
         self,
         model: LanguageModel,
         direction: Direction,
-        train: Sequence[IntArray],
-        validation: Sequence[IntArray],
+        train: Sequence[Int32Array],
+        validation: Sequence[Int32Array],
         options: PretrainLmOptions,
         context: StageContext,
         *,
@@ -151,7 +151,7 @@ class Pretraining:
         self.optimizer = torch.optim.AdamW(groups, betas=BETAS, weight_decay=options.weight_decay)
         self.position = LanguageModelPosition()
         self.best: dict[str, Tensor] = {}
-        self.states: list[State] | None = None
+        self.states: list[LstmState] | None = None
         self.saved = time.monotonic()
 
     def run(self) -> LanguageModelPosition:
@@ -287,13 +287,13 @@ class Pretraining:
 
 
 @torch.no_grad()
-def perplexity(model: LanguageModel, documents: Sequence[IntArray], direction: Direction, *, batch: int, window: int) -> float:
+def perplexity(model: LanguageModel, documents: Sequence[Int32Array], direction: Direction, *, batch: int, window: int) -> float:
     """Perplexity over every token of the documents and the end of each; each document is read from its beginning, state carried."""
     model.eval()
     device = model.output_bias.device
     lost, count = 0.0, 0
     for part in document_batches(documents, direction, batch):
-        states: list[State] | None = None
+        states: list[LstmState] | None = None
         for start in range(0, part.inputs.shape[1], window):
             inputs, targets = (torch.from_numpy(f[:, start : start + window]).to(device) for f in (part.inputs, part.targets))
             logits, outputs = model(inputs, states)
@@ -364,12 +364,12 @@ def _require_words(options: PretrainLmOptions, published: dict[str, str], direct
         )
 
 
-def _read(context: StageContext, options: PretrainLmOptions) -> tuple[Vocabulary, list[IntArray], list[IntArray]]:
+def _read(context: StageContext, options: PretrainLmOptions) -> tuple[Vocabulary, list[Int32Array], list[Int32Array]]:
     """The vocabulary, and the documents of train and validation as its rows."""
     corpus = context.corpus()
     splits: dict[SplitName, Sequence[str]] = {name: corpus.split(name).texts for name in ("train", "validation")}
     vocabulary = fit_vocabulary(splits["train"], min_count=options.min_count, max_words=options.max_words)
-    tokens: dict[SplitName, list[IntArray]] = {}
+    tokens: dict[SplitName, list[Int32Array]] = {}
     for name, texts in splits.items():
         tokens[name] = []
         with context.reporter.progress(f"tokenising {name}", len(texts), "documents") as task:

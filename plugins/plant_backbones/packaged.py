@@ -12,7 +12,7 @@ import transformers
 from tokenizers.pre_tokenizers import Metaspace, Sequence, WhitespaceSplit
 
 from plant_backbones import E5, MINILM_PACKAGE, MiniLMOptions, MultilingualOptions
-from plant_backbones.packed_weights import read_header, read_weights
+from plant_backbones.packed_weights import read_header, read_packed_weights
 from plant_cli.api import Backbone, ComponentError, MachineSection
 from plant_cli.kit import BERT_ATTENTION, HuggingFaceBackbone, Packed, Profile, hash_file
 
@@ -136,7 +136,7 @@ def read_packaged() -> Packed:
         architecture="BertModel",
         config=header.config(),
         tokenizer=read_tokenizer(tokenizer),
-        weights=partial(read_weights, weights, header),
+        weights=partial(read_packed_weights, weights, header),
         origin=f"the 4-bit copy of {E5} in {PACKAGED_WEIGHTS.requirement}, tokenizer of {TOKENIZER.requirement}",
     )
 

@@ -149,7 +149,7 @@ def _refuse(path: Path, what: str) -> NoReturn:
     )
 
 
-def read_weights(path: Path, header: Header) -> dict[str, Tensor]:
+def read_packed_weights(path: Path, header: Header) -> dict[str, Tensor]:
     """All tensors in float32, by the names that transformers' `BertModel` has for them."""
     stored = np.memmap(path, dtype=np.uint8, mode="r")
     shapes = header.shapes()

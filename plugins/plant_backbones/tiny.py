@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from plant_backbones import TinyOptions
 from plant_cli.api import Backbone, ComponentError, MachineSection, TokenBatch
-from plant_cli.kit import check_overlap, cut, hash_strings, join, restore_trainable, save_trainable, split_layers
+from plant_cli.kit import check_overlap, cut, hash_strings, join_windows, restore_trainable, save_trainable, split_layers
 
 TINY_TOKEN = re.compile(r"\w+|[^\w\s]")
 PADDING_ID = 0
@@ -84,7 +84,7 @@ class TinyBackbone:
         """Hidden states and mask."""
         windows = cut(batch, size=self.options.window, overlap=self.options.overlap, prefix=[], suffix=[], pad=PADDING_ID)
         device = self.network.norm.weight.device
-        return join(self.network(windows.ids.to(device), windows.mask.to(device)), windows)
+        return join_windows(self.network(windows.ids.to(device), windows.mask.to(device)), windows)
 
     def module(self) -> nn.Module:
         """The network."""

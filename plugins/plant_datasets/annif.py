@@ -17,7 +17,7 @@ from plant_datasets.corpus_reader import (
     DOCUMENT_SCHEMA,
     CorpusReader,
     Document,
-    Part,
+    SplitPart,
     find_example,
     find_file,
     find_parts,
@@ -34,7 +34,7 @@ def folder_load(data: DataSection, options: NoOptions) -> Dataset:
     """Read a folder of documents, or its folders train, validation and test; the name of a file is the id of its document."""
     reader = CorpusReader.of(data)
     titles: dict[str, str | None] = {}
-    parts: dict[Part, Iterator[Document]] = {part: _read_folder(reader, path, titles) for part, path in _folders(reader.path).items()}
+    parts: dict[SplitPart, Iterator[Document]] = {part: _read_folder(reader, path, titles) for part, path in _folders(reader.path).items()}
     if not parts:
         raise lacks_training(
             str(reader.path), "document.txt with document.tsv or document.key, in the folder itself or in train/, validation/ and test/"
@@ -50,12 +50,12 @@ def folder_recognise(data: DataSection) -> str | None:
     return None
 
 
-def _folders(path: Path) -> dict[Part, Path]:
+def _folders(path: Path) -> dict[SplitPart, Path]:
     children = [path, *(sorted(path.iterdir()))] if path.is_dir() else []
     labelled = [folder for folder in children if folder.is_dir() and any(map(_key_of, _texts(folder)))]
     if path in labelled:
         return {None: path}
-    parts: dict[Part, Path] = {ALIASES[name]: folder for folder in labelled if (name := folder.name.lower()) in ALIASES}
+    parts: dict[SplitPart, Path] = {ALIASES[name]: folder for folder in labelled if (name := folder.name.lower()) in ALIASES}
     return parts if "train" in parts else {}
 
 

@@ -27,7 +27,7 @@ _CHARACTERS = 1 << 25  # of a block of documents in memory
 _OVERHEAD = 3_000  # what a document counts beside its text, so that a block holds at most some 10,000
 _MOST = 0.8  # of the lines of a sample fit their format: a few bad rows hide none
 _BINARY = (b"PAR1", b"PK\x03\x04", b"\x93NUM")  # first bytes of Parquet, zip and numpy files
-Part = SplitName | None  # None: the documents are in no splits
+SplitPart = SplitName | None  # None: the documents are in no splits
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class CorpusReader:
 
     def dataset(
         self,
-        parts: Mapping[Part, Iterable[Document]],
+        parts: Mapping[SplitPart, Iterable[Document]],
         titles: Mapping[str, str | None] | None = None,
         excluded: Sequence[tuple[str, str]] = (),
     ) -> Dataset:
@@ -150,11 +150,11 @@ def split_of(name: str) -> SplitName | None:
     return next((ALIASES[word] for word in words if word in ALIASES), None)
 
 
-def find_parts(path: Path, accepts: Callable[[Path], bool]) -> dict[Part, Path]:
+def find_parts(path: Path, accepts: Callable[[Path], bool]) -> dict[SplitPart, Path]:
     """The file of each split: the named file itself, or the accepted files of a folder whose names say train, validation or test."""
     if not path.is_dir():
         return {None: path}
-    parts: dict[Part, Path] = {}
+    parts: dict[SplitPart, Path] = {}
     for file in sorted(path.iterdir()):
         split = split_of(bare_name(file)) if file.is_file() and accepts(file) else None
         if split is not None and parts.setdefault(split, file) != file:

@@ -15,7 +15,7 @@ from plant_datasets.corpus_reader import (
     ALIASES,
     CorpusReader,
     Document,
-    Part,
+    SplitPart,
     differ,
     find_example,
     find_file,
@@ -169,10 +169,10 @@ class LineFormat:
                 reader.bad.add(path, place, fault.why, line, column=fault.column, expected=self.example)
             yield number, document
 
-    def find_pairs(self, folder: Path, *, raw: bool = True) -> dict[Part, tuple[Path, Path | None]]:
+    def find_pairs(self, folder: Path, *, raw: bool = True) -> dict[SplitPart, tuple[Path, Path | None]]:
         """The file of labels and the file of texts of each split; without `raw`, the last name of texts is tried first."""
         labels, *texts = self.pair
-        pairs: dict[Part, tuple[Path, Path | None]] = {}
+        pairs: dict[SplitPart, tuple[Path, Path | None]] = {}
         for alias, split in ALIASES.items():
             first = find_file(folder, labels.format(alias))
             second = find_file(folder, *(name.format(alias) for name in (texts if raw else reversed(texts))))
@@ -232,7 +232,7 @@ def _read_matrix(reader: CorpusReader, path: Path, labels: NumberedLabels) -> It
         yield row + 1, " ".join(map(str, matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]))
 
 
-def _find_texts(part: Part, path: Path) -> Path | None:
+def _find_texts(part: SplitPart, path: Path) -> Path | None:
     """The file of texts beside a file of features."""
     split = split_of(path.name) if part is None else part
     beside = [file for file in sorted(path.parent.iterdir()) if "text" in file.name.lower() or file.name.startswith("X.")]
@@ -256,7 +256,7 @@ def _name_features(line: Line, names: Sequence[str] | None, first: int) -> str:
     return " ".join(names[number - first] for number in numbers)
 
 
-def read_json(content: str, keys: str, read: Callable[[Any], Line]) -> Line:
+def read_json_line(content: str, keys: str, read: Callable[[Any], Line]) -> Line:
     """What `read` makes of a JSON value; `Fault` for what is no JSON, lacks one of the keys, or has no text that can be written."""
     try:
         line = read(json.loads(content))
@@ -272,7 +272,7 @@ def read_json(content: str, keys: str, read: Callable[[Any], Line]) -> Line:
 
 def _json_lines(keys: str, read: Callable[[Any], Line]) -> Callable[[str, str], Line | None]:
     """A parser of lines that are JSON objects."""
-    return lambda line, first: read_json(line, keys, read) if line.strip() else None
+    return lambda line, first: read_json_line(line, keys, read) if line.strip() else None
 
 
 def _read_subjects(row: Any) -> Line:

@@ -97,7 +97,7 @@ def find_table(root: Path, name: str) -> Path:
     return paths[0]
 
 
-def read_table(reader: CorpusReader, name: str, columns: Sequence[str], parse: Callable[..., Parsed]) -> Iterator[Parsed]:
+def read_mimic_table(reader: CorpusReader, name: str, columns: Sequence[str], parse: Callable[..., Parsed]) -> Iterator[Parsed]:
     """What `parse` makes of the cells of each row; it raises `ValueError` for a bad row. A table is never in memory as a whole."""
     path = find_table(reader.path, name)
     reader.files.append(path)
@@ -163,7 +163,7 @@ def _read_codes(
     """Codes of one version with their dots; a remark counts the rows without code or admission."""
     codes: dict[str, set[str]] = {}
     blank = 0
-    for admission, code, number in read_table(reader, _TABLES[kind], columns, parse):
+    for admission, code, number in read_mimic_table(reader, _TABLES[kind], columns, parse):
         if admission is None or not code or code.lower() == "nan":
             blank += 1
         elif number == version:
@@ -187,7 +187,7 @@ def read_mimic3(reader: CorpusReader, codes: Mapping[Kind, Codes], options: Any)
     columns = ("row_id", "subject_id", "hadm_id", "chartdate", "charttime", "category", "description", "text")
     notes: dict[str, list[tuple[tuple[Any, ...], str, str]]] = {}
     homeless = 0
-    for note in read_table(reader, "noteevents", columns, parse):
+    for note in read_mimic_table(reader, "noteevents", columns, parse):
         if note is None:
             continue
         admission, order, subject, text = note
@@ -207,7 +207,7 @@ def read_mimic4(reader: CorpusReader, codes: Mapping[Kind, Codes], options: Any)
 
     notes: dict[str, tuple[str, list[str]]] = {}
     homeless = blank = repeated = 0
-    for subject, admission, text in read_table(reader, "discharge", ("subject_id", "hadm_id", "text"), parse):
+    for subject, admission, text in read_mimic_table(reader, "discharge", ("subject_id", "hadm_id", "text"), parse):
         homeless += admission is None
         blank += admission is not None and not text.strip()
         if admission is None or not text.strip():
@@ -323,7 +323,7 @@ def _read_titles(reader: CorpusReader, columns: Sequence[str], version: int) -> 
     """Titles of diagnoses and procedures; where both have a code, the diagnosis's counts."""
     rows = []
     for kind, table in _TABLES.items():
-        for row in read_table(reader, f"d_icd_{table.removesuffix('_icd')}", columns, lambda *cells: cells):
+        for row in read_mimic_table(reader, f"d_icd_{table.removesuffix('_icd')}", columns, lambda *cells: cells):
             if len(row) == 2 or row[2].strip() == str(version):
                 rows.append((add_dot(row[0].strip(), MIMIC_SYSTEMS[kind, version]), row[1].strip()))
     titles = pl.DataFrame(rows, schema={"label": pl.String, "title": pl.String}, orient="row")

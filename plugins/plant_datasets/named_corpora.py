@@ -17,8 +17,8 @@ from polars.exceptions import PolarsError
 from plant_cli.api import Choice, DataError, DataSection, Dataset, DatasetCard, Options, SplitName, UsageError, first_line
 from plant_cli.kit import BadRows, find_used_labels, read_bytes, read_lines
 from plant_datasets import CARDS, FORMATS, CodiespOptions, Eurlex57kOptions, NoOptions, ReutersOptions, TibkatOptions, mimic, table_corpora
-from plant_datasets.corpus_reader import ALIASES, CorpusReader, Document, Part
-from plant_datasets.line_formats import Fault, Line, read_json
+from plant_datasets.corpus_reader import ALIASES, CorpusReader, Document, SplitPart
+from plant_datasets.line_formats import Fault, Line, read_json_line
 
 _STORY = re.compile(r"<REUTERS\s(.*?)>(.*?)</REUTERS>", re.DOTALL)
 _ATTRIBUTE = re.compile(r'(\w+)="([^"]*)"')
@@ -39,7 +39,7 @@ def load(name: str, data: DataSection, options: Any) -> Dataset:
     else:
         dataset = mimic.load(name, data, options) if name.startswith("mimic") else _read_download(data, options)
     card = CARDS[name]
-    remarks = [*dataset.remarks, *describe_counts(count(dataset), card)]
+    remarks = [*dataset.remarks, *describe_counts(count_corpus(dataset), card)]
     return replace(dataset, licence=card.licence, citation=card.citation, remarks=remarks)
 
 
@@ -55,7 +55,7 @@ def _refuse_options(name: str, options: Options) -> None:
         )
 
 
-def count(dataset: Dataset) -> dict[str, int]:
+def count_corpus(dataset: Dataset) -> dict[str, int]:
     """Documents of each split, `labels` that documents have, and `label names` in the table of labels."""
     counts: dict[str, int] = {name: int(frame.select(pl.len()).collect().item()) for name, frame in dataset.splits.items()}
     counts["labels"] = find_used_labels(dataset).len()
@@ -126,7 +126,7 @@ def _read_json_files(reader: CorpusReader, paths: Sequence[Path], keys: str, rea
     for number, path in enumerate(paths, start=1):
         content = "\n".join(line for _, line in reader.lines(path))
         try:
-            found = read_json(content, keys, partial(read, path))
+            found = read_json_line(content, keys, partial(read, path))
         except Fault as fault:
             reader.bad.add(path, fault.line, fault.why, content[:500], column=fault.column)
         else:
@@ -146,7 +146,7 @@ def read_eurlex57k(data: DataSection, options: Eurlex57kOptions) -> Dataset:
     reader = CorpusReader.of(data)
     keys = "{celex_id, header, recitals, main_body, concepts}"
     folders = find_split_folders(reader.path, "*.json")
-    parts: dict[Part, Iterator[Document]] = {
+    parts: dict[SplitPart, Iterator[Document]] = {
         split: _read_json_files(reader, sorted(folder.glob("*.json")), keys, read) for split, folder in folders.items()
     }
     dataset = reader.dataset(parts)
@@ -201,7 +201,7 @@ def read_tibkat(data: DataSection, options: TibkatOptions) -> Dataset:
         return Line(labels, "\n".join(map(str, texts)), f"{path.parent.parent.name}-{path.parent.name}-{path.stem}")
 
     reader = CorpusReader.of(data)
-    parts: dict[Part, Iterator[Document]] = {}
+    parts: dict[SplitPart, Iterator[Document]] = {}
     for split, folder in find_split_folders(reader.path, "**/*.jsonld").items():
         paths = [path for path in sorted(folder.rglob("*.jsonld")) if options.language in ("all", path.parent.name)]
         if paths:
@@ -217,7 +217,7 @@ def read_codiesp(data: DataSection, options: CodiespOptions) -> Dataset:
     """Texts with codes of diagnoses (D) and procedures (P), and the spans that justify them (X); dev is validation."""
     reader = CorpusReader.of(data)
     kinds = ("D", "P") if options.codes == "all" else (options.codes,)
-    parts: dict[Part, list[Document]] = {}
+    parts: dict[SplitPart, list[Document]] = {}
     spans: list[tuple[str, str, int, int, str]] = []
     for split, folder in find_split_folders(reader.path, "text_files/*.txt").items():
         codes = _read_codes(reader, folder, kinds)
@@ -275,7 +275,7 @@ def read_reuters(data: DataSection, options: ReutersOptions) -> Dataset:
             expected="reut2-000.sgm to reut2-021.sgm",
             todo="name the unpacked folder; `plant data info reuters-21578` says where to get it",
         )
-    parts: dict[Part, list[Document]] = {"train": [], "test": []}
+    parts: dict[SplitPart, list[Document]] = {"train": [], "test": []}
     empty = 0
     for path in files:
         reader.files.append(path)
@@ -291,7 +291,7 @@ def read_reuters(data: DataSection, options: ReutersOptions) -> Dataset:
     return reader.dataset({split: documents for split, documents in parts.items() if documents})
 
 
-def _read_stories(text: str, options: ReutersOptions) -> Iterator[tuple[Part, Document]]:
+def _read_stories(text: str, options: ReutersOptions) -> Iterator[tuple[SplitPart, Document]]:
     for match in _STORY.finditer(text):
         attributes, story = dict(_ATTRIBUTE.findall(match[1])), match[2]
         split = {"TRAIN": "train", "TEST": "test"}.get(attributes.get("LEWISSPLIT", ""))

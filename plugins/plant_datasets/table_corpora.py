@@ -47,8 +47,8 @@ _SPLIT, _ROW = "split of the row", "number of the row"  # names that no column o
 _SHARD = re.compile(r"-(\d+)-of-(\d+)$")
 _BESIDE = {"labels": "titles", "evidence": "evidence", "excluded": ""}  # tables beside a corpus, and the options that name others
 _NEEDED = {"labels": ("label",), "evidence": ("doc_id", "label", "start", "end"), "excluded": ("doc_id", "label")}
-Parts = list[pl.LazyFrame]  # consecutive rows of a table
-Read = tuple[dict[SplitName, Parts], list[Path], list[str]]  # splits, files, remarks
+LazyParts = list[pl.LazyFrame]  # consecutive rows of a table
+ReadCorpus = tuple[dict[SplitName, LazyParts], list[Path], list[str]]  # splits, files, remarks
 
 
 def load(data: DataSection, options: NoOptions | None = None) -> Dataset:
@@ -142,7 +142,7 @@ def _find_split_files(folder: Path) -> dict[SplitName, list[Path]]:
     return {split: files[split] for split in SPLITS if split in files}
 
 
-def _read_folder(folder: Path, data: DataSection, bad: BadRows) -> Read:
+def _read_folder(folder: Path, data: DataSection, bad: BadRows) -> ReadCorpus:
     parts = _find_split_files(folder)
     tables = {}
     for split, paths in parts.items():
@@ -156,7 +156,7 @@ def _read_folder(folder: Path, data: DataSection, bad: BadRows) -> Read:
     return {split: mapped[where] for split, where in tables}, files, remarks
 
 
-def _read_file(path: Path, data: DataSection, bad: BadRows) -> Read:
+def _read_file(path: Path, data: DataSection, bad: BadRows) -> ReadCorpus:
     table = scan_table(path, encoding=data.encoding, bad=bad)
     columns = table.collect_schema().names()
     if data.split_column in columns:
@@ -172,7 +172,7 @@ def _read_file(path: Path, data: DataSection, bad: BadRows) -> Read:
     return split_by_hash(mapped[str(path)], str(path)), [path], [how, *remarks]
 
 
-def _choose(pieces: Parts, names: pl.Series, split: SplitName) -> Parts:
+def _choose(pieces: LazyParts, names: pl.Series, split: SplitName) -> LazyParts:
     """The rows of a split; pieces without any are left out, so that nobody reads them."""
     rows = [names.slice(start, PIECE) == split for start in range(0, PIECE * len(pieces), PIECE)]
     kept = [piece if own.all() else piece.filter(pl.col(_SPLIT) == split) for piece, own in zip(pieces, rows, strict=True) if own.any()]
@@ -202,7 +202,7 @@ def _name_splits(table: pl.LazyFrame, column: str, path: Path) -> pl.Series:
 
 def _map_tables(
     tables: Mapping[str, tuple[pl.LazyFrame, str]], data: DataSection, further: Sequence[pl.Expr] = ()
-) -> tuple[dict[str, Parts], list[str]]:
+) -> tuple[dict[str, LazyParts], list[str]]:
     """The tables with the columns `doc_id`, `text`, `labels` and the rest, in pieces by file; and remarks on what was guessed.
 
     Each table comes with a prefix of its row numbers, for ids.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from plant_cli.api import DataError, DataSection, Dataset, NoOptions, SplitName
-from plant_datasets.corpus_reader import CorpusReader, Document, Part, find_file, lacks_training
+from plant_datasets.corpus_reader import CorpusReader, Document, SplitPart, find_file, lacks_training
 from plant_datasets.line_formats import XML_JSON, XML_TEXTS, NumberedLabels, read_names
 
 _NAMES: dict[SplitName, str] = {"train": "trn", "validation": "val", "test": "tst"}
@@ -20,7 +20,7 @@ def load(data: DataSection, options: NoOptions) -> Dataset:
     described = find_file(reader.path, "lbl.json")
     labels = read_names(reader, reader.path, XML_TEXTS.names) if described is None else _read_labels(reader, described)
     excluded: list[tuple[str, str]] = []
-    parts: dict[Part, Iterator[Document]] = {}
+    parts: dict[SplitPart, Iterator[Document]] = {}
     pairs = XML_TEXTS.find_pairs(reader.path)
     for split, name in _NAMES.items():
         documents = find_file(reader.path, f"{name}.json")

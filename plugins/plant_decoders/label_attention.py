@@ -11,7 +11,7 @@ from torch.nn import functional
 from plant_cli.api import ComponentError, DecoderShape, Reading
 from plant_cli.kit import gather_sharpened, gather_states, label_attention, log_attention, pooling_matrix
 from plant_decoders import DotAttentionOptions, LabelAttentionOptions
-from plant_decoders.label_tables import PairwiseDecoder, fill_up, fill_up_pairs, find_directions, label_bias, take_rows
+from plant_decoders.label_tables import PairwiseDecoder, fill_up, fill_up_pairs, find_directions, label_bias, look_up_labels
 
 
 class LabelAttention(PairwiseDecoder):
@@ -51,12 +51,12 @@ class LabelAttention(PairwiseDecoder):
 
     def terms(self, labels: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """The terms that do not depend on the document: queries and directions of values [l, H], and a constant [l]."""
-        boost_scale, boost_shift = (take_rows(table, labels, sparse=self.sparse) for table in (self.boost_scale, self.boost_shift))
+        boost_scale, boost_shift = (look_up_labels(table, labels, sparse=self.sparse) for table in (self.boost_scale, self.boost_shift))
         with torch.autocast(boost_scale.device.type, enabled=False):  # in fp32: the biases, the shift of the boost
             per_dimension = self.projection @ self.get_buffer("pooling")
             constant = boost_scale @ (per_dimension * self.to_output.bias) + boost_shift @ per_dimension
         if self.bias is not None:
-            constant = constant + take_rows(self.bias, labels, sparse=self.sparse)
+            constant = constant + look_up_labels(self.bias, labels, sparse=self.sparse)
         return self.to_query(self._queries(labels)), boost_scale @ (per_dimension.unsqueeze(1) * self.to_output.weight), constant
 
     def fold(self) -> FoldedLabelAttention:
@@ -138,7 +138,7 @@ class LabelAttention(PairwiseDecoder):
         return dropped
 
     def _queries(self, labels: Tensor | None) -> Tensor:
-        queries = take_rows(self.queries, labels, sparse=self.sparse)
+        queries = look_up_labels(self.queries, labels, sparse=self.sparse)
         return queries if self.query_basis is None else queries @ self.query_basis
 
     def _set_queries(self, queries: Tensor) -> None:

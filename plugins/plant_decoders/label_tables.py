@@ -42,7 +42,7 @@ def label_bias(shape: DecoderShape, *, prior: bool) -> nn.Parameter:
     return nn.Parameter(torch.logit(shape.prior.float(), eps=PRIOR_MARGIN))
 
 
-def take_rows(table: Tensor, labels: Tensor | None, *, sparse: bool) -> Tensor:
+def look_up_labels(table: Tensor, labels: Tensor | None, *, sparse: bool) -> Tensor:
     """Rows of a table [L, …] or of a vector [L]; all of them for None. `sparse`: its gradient holds these rows alone."""
     if labels is None:
         return table
@@ -125,20 +125,20 @@ class LabelWise(PairwiseDecoder):
         self.gathered_size = vectors.shape[1]
 
     def _score(self, reading: Reading, labels: Tensor | None, wanted: Tensor | None) -> Tensor:
-        queries, vectors, bias = (take_rows(table, labels, sparse=self.sparse) for table in (self.queries, self.vectors, self.bias))
+        queries, vectors, bias = (look_up_labels(table, labels, sparse=self.sparse) for table in (self.queries, self.vectors, self.bias))
         return single_head_attention(queries, vectors, *self._read(reading), reading.mask, elements=self.elements, wanted=wanted) + bias
 
     def _rank(self, reading: Reading, labels: Tensor, wanted: Tensor | None) -> Tensor:
-        queries = take_rows(self.queries, fill_up(labels), sparse=self.sparse)
+        queries = look_up_labels(self.queries, fill_up(labels), sparse=self.sparse)
         return single_head_log_attention(queries, self._read(reading)[0], reading.mask, fill_up_pairs(wanted))[:, : len(labels)]
 
     def gather(self, reading: Reading, labels: Tensor) -> Tensor:
         """The means of the values that each label's attention gathers [B, l, V]."""
-        return single_head_states(take_rows(self.queries, labels, sparse=self.sparse), *self._read(reading), reading.mask)
+        return single_head_states(look_up_labels(self.queries, labels, sparse=self.sparse), *self._read(reading), reading.mask)
 
     def gather_sharpened(self, reading: Reading, labels: Tensor, factors: Sequence[float]) -> Tensor:
         """The same after `sharpen` by each factor [F, B, l, V]."""
-        return single_head_sharpened(take_rows(self.queries, labels, sparse=False), *self._read(reading), reading.mask, factors)
+        return single_head_sharpened(look_up_labels(self.queries, labels, sparse=False), *self._read(reading), reading.mask, factors)
 
     @torch.no_grad()
     def sharpen(self, factor: float) -> None:

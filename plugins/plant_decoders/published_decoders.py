@@ -19,9 +19,9 @@ from plant_decoders.label_tables import (
     fill_up,
     fill_up_pairs,
     label_bias,
+    look_up_labels,
     normal_table,
     refuse_titles,
-    take_rows,
     xavier_table,
 )
 
@@ -130,7 +130,7 @@ class JointLaat(PairwiseDecoder):
     def __init__(self, options: JointLaatOptions, shape: DecoderShape) -> None:
         super().__init__()
         refuse_titles("joint-laat", shape)
-        groups, names = group_labels(options, shape)
+        groups, names = group_by_parent(options, shape)
         self.register_buffer("group_of_label", torch.tensor(groups, dtype=torch.int64), persistent=False)
         self.dropout = nn.Dropout(options.dropout)
         self.states, size = make_states(options.lstm, shape.hidden)
@@ -167,7 +167,7 @@ class JointLaat(PairwiseDecoder):
     def _show_groups(self, read: GroupedReading, labels: Tensor | None) -> Tensor:
         """The part of each label's logit that the groups' scores add [B, l]."""
         context = self.to_context(torch.sigmoid(read.group_logits))
-        tables = take_rows(self.context, labels, sparse=self.sparse)
+        tables = look_up_labels(self.context, labels, sparse=self.sparse)
         shown: Tensor = (context @ tables.to(context.dtype).mT).float() if context.dtype != torch.float64 else context @ tables.mT
         return shown
 
@@ -217,7 +217,7 @@ class JointLaat(PairwiseDecoder):
         return replace(reading, hidden=hidden if self.states is None else self.states(hidden, reading.mask))
 
 
-def group_labels(options: JointLaatOptions, shape: DecoderShape) -> tuple[list[int], list[str]]:
+def group_by_parent(options: JointLaatOptions, shape: DecoderShape) -> tuple[list[int], list[str]]:
     """The number of each label's group [L], and the groups' sorted names; a label without a parent is a group by itself."""
     if options.prefix is not None and shape.label_ids:
         names = [label[: options.prefix] for label in shape.label_ids]
@@ -258,7 +258,7 @@ class CrossAttention(PairwiseDecoder):
 
     def _score(self, reading: Reading, labels: Tensor | None, wanted: Tensor | None) -> Tensor:
         states = self._states(reading)
-        queries, (direction, constant) = take_rows(self.queries, labels, sparse=self.sparse), self.shared()
+        queries, (direction, constant) = look_up_labels(self.queries, labels, sparse=self.sparse), self.shared()
         given = queries, direction, self.to_key(states), self.to_value(states), reading.mask
         return normed_attention(*given, epsilon=self.norm.eps, elements=self.elements, wanted=wanted) + constant
 
@@ -269,7 +269,7 @@ class CrossAttention(PairwiseDecoder):
             return self.norm.weight * weight, self.norm.bias @ weight + self.output.bias[0]
 
     def _rank(self, reading: Reading, labels: Tensor, wanted: Tensor | None) -> Tensor:
-        queries, keys = take_rows(self.queries, fill_up(labels), sparse=self.sparse), self.to_key(self._states(reading))
+        queries, keys = look_up_labels(self.queries, fill_up(labels), sparse=self.sparse), self.to_key(self._states(reading))
         return single_head_log_attention(queries, keys, reading.mask, fill_up_pairs(wanted))[:, : len(labels)]
 
     def fold(self) -> FoldedCrossAttention:
@@ -309,5 +309,5 @@ class FoldedCrossAttention(nn.Module):
         queries, direction, constant = (self.get_buffer(name) for name in ("queries", "direction", "constant"))
         states = reading.hidden.to(queries.dtype)
         values = self.to_value(states)
-        inputs = take_rows(queries, labels, sparse=False), direction, states.to(values.dtype), values, reading.mask
+        inputs = look_up_labels(queries, labels, sparse=False), direction, states.to(values.dtype), values, reading.mask
         return normed_attention(*inputs, epsilon=self.epsilon, elements=self.elements) + constant

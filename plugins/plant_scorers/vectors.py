@@ -32,7 +32,7 @@ from plant_cli.kit import (
     unpack_strings,
 )
 
-Floats = npt.NDArray[np.float32]
+Floats32 = npt.NDArray[np.float32]
 WORDS_NAMED = 3  # words of a reason
 
 
@@ -42,7 +42,7 @@ class Vectoriser:
 
     words: Sequence[str]  # the vocabulary [V]
     pieces: Sequence[str]  # character n-grams [G]; none: words alone
-    idf: Floats  # inverse document frequency of words, then of n-grams [V + G]
+    idf: Floats32  # inverse document frequency of words, then of n-grams [V + G]
 
     @classmethod
     def fit(cls, documents: Documents, *, pieces: bool) -> tuple[Vectoriser, csr_array]:

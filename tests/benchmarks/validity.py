@@ -25,7 +25,7 @@ from scipy import stats
 from scipy.sparse import csr_array
 
 from plant_cli.api import Metric, MetricInput
-from plant_cli.evaluation.comparison import ALPHA, Difference, compare
+from plant_cli.evaluation.comparison import ALPHA, Difference, compare_metrics
 from plant_cli.evaluation.counters import Floats, ScoreTable, compute_families, compute_value
 from plant_cli.evaluation.measurement import Measurement, join_metrics
 from plant_cli.evaluation.measures import evaluate, measure_bins
@@ -84,7 +84,7 @@ def compare_both(both: tuple[MetricInput, MetricInput], resamples: int, swaps: i
     systems = [(name, [Measurement(metrics=measure(data), data=data)]) for name, data in zip("ab", both, strict=True)]
     metrics = [(name, found[0].metrics) for name, found in systems]
     joined = join_metrics(systems, FAMILIES)
-    return compare(metrics, replicates=resamples, permutations=swaps, level=0.95, generator=generator, joined=joined)
+    return compare_metrics(metrics, replicates=resamples, permutations=swaps, level=0.95, generator=generator, joined=joined)
 
 
 def compare_pairs(world: World, pairs: int, resamples: int, seed: int, swaps: int = 999) -> Iterator[list[Difference]]:

@@ -10,7 +10,7 @@ import re
 import pytest
 
 from plant_cli.api import Column, Result, Table
-from plant_cli.cli.output import OUTPUT_FORMS, show
+from plant_cli.cli.output import OUTPUT_FORMS, show_result
 from tests.cli.conftest import Terminal
 
 TABLE = Table(
@@ -68,7 +68,7 @@ def test_a_terminal_gets_the_same_figures(monkeypatch: pytest.MonkeyPatch, capsy
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "100")
     terminal = Terminal()
-    show(Result(tables=[TABLE], next_step="plant eval"), "table", stream=terminal)
+    show_result(Result(tables=[TABLE], next_step="plant eval"), "table", stream=terminal)
     text = terminal.getvalue()
     assert all(part in text for part in ("Main", "a|b", "23.5", "12,345", "averages over documents"))
     assert "\x1b[3" not in text  # no colour
@@ -77,8 +77,8 @@ def test_a_terminal_gets_the_same_figures(monkeypatch: pytest.MonkeyPatch, capsy
 
 def test_quiet_and_machine_forms_say_nothing_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     result = Result(tables=[TABLE], next_step="plant eval")
-    show(result, "table", quiet=True)
-    show(result, "json")
+    show_result(result, "table", quiet=True)
+    show_result(result, "json")
     assert capsys.readouterr().err == ""
 
 
@@ -87,7 +87,7 @@ def test_what_steers_a_terminal_is_written_out_on_one_and_kept_in_a_file(form: s
     table = Table(title="\x1b[2J", columns=[Column(name="label\x1b")], rows=[("Z\x1b[31mred",)], notes=["\x1b[1m"])
     terminal, file = Terminal(), io.StringIO()
     for stream in (terminal, file):
-        show(Result(tables=[table]), form, quiet=True, stream=stream)
+        show_result(Result(tables=[table]), form, quiet=True, stream=stream)
     assert "\x1b[31mred" not in terminal.getvalue()
     assert "\x1b[2J" not in terminal.getvalue()
     assert ("\x1b[31mred" in file.getvalue()) == (form in ("csv", "tsv"))
@@ -128,5 +128,5 @@ def _draw(monkeypatch: pytest.MonkeyPatch, table: Table, width: int) -> list[str
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     terminal = Terminal()
-    show(Result(tables=[table]), "table", stream=terminal)
+    show_result(Result(tables=[table]), "table", stream=terminal)
     return [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in terminal.getvalue().splitlines() if line.strip()]

@@ -14,7 +14,7 @@ from plant_cli.testing.contexts import make_context
 
 
 def test_every_finding_that_warns_says_what_to_do() -> None:
-    result = doctor.examine(make_context(components=installed()), NoOptions())
+    result = doctor.examine_machine(make_context(components=installed()), NoOptions())
     findings = result.data["findings"]
     assert {f["topic"] for f in findings} == {"system", "device", "precision", "package", "plugin", "feature"}
     assert all(f["todo"] for f in findings if f["state"] == "warn")

@@ -10,7 +10,7 @@ import pytest
 
 from plant_cli.api import ArtefactError, DataError, UsageError
 from plant_cli.commands.command_options import EditOptions, MigShowOptions
-from plant_cli.commands.mig_words import edit, show
+from plant_cli.commands.mig_words import edit, show_words
 from plant_cli.data.labels import LabelTable
 from plant_cli.relevance.cooccurrence import Margins
 from plant_cli.relevance.engine import KeptWords
@@ -60,14 +60,14 @@ def coded(tmp_path: Path) -> Any:
 
 
 def shown(context: Any, label: str, limit: int = 20) -> list[tuple[Any, ...]]:
-    return [tuple(row) for row in show(context, MigShowOptions(label=label, limit=limit)).tables[0].rows]
+    return [tuple(row) for row in show_words(context, MigShowOptions(label=label, limit=limit)).tables[0].rows]
 
 
 @pytest.mark.parametrize("label", ["trauma", "Broken bones", "bones"])
 def test_show_by_id_title_or_part_of_it(label: str, context: Any) -> None:
     assert shown(context, label)[0] == ("arm", 0.673, 0.6667, 2, 2, "")
     assert [row[0] for row in shown(context, label, limit=2)] == ["arm", "broken"]
-    result = show(context, MigShowOptions(label=label, limit=2))
+    result = show_words(context, MigShowOptions(label=label, limit=2))
     assert result.tables[0].title == "trauma Broken bones"
     assert result.tables[0].notes == ["2 training documents with the label; 2 of 3 words shown"]
 
@@ -84,7 +84,7 @@ def test_show_offers_near_names(context: Any) -> None:
 
 @pytest.mark.parametrize(("wanted", "label"), [("foo", "foo"), ("FOO", "foo"), ("herz", "Herz, links"), ("-FOO", "-foo"), ("bar", "bar")])
 def test_show_finds_a_label_whatever_the_case_and_says_which(wanted: str, label: str, coded: Any) -> None:
-    assert show(coded, MigShowOptions(label=wanted)).tables[0].title == label
+    assert show_words(coded, MigShowOptions(label=wanted)).tables[0].title == label
     assert coded.reporter.notes == ([] if wanted == label else [f"'{wanted}' is taken for the label '{label}'"])
 
 

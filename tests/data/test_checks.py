@@ -16,23 +16,23 @@ from plant_cli.data import checks, near_duplicates
 from plant_cli.data.checks import (
     REQUIRED,
     THOROUGH,
-    Check,
     Finding,
-    examine,
+    FramesCheck,
+    examine_documents,
     find_near_labels,
     find_odd_label_counts,
     find_unknown_labels,
     find_unseen_labels,
 )
 from plant_cli.data.documents import digest, read_digests
-from plant_cli.data.drift import compare, divergence, likelihood_ratio
+from plant_cli.data.drift import compare_corpora, divergence, likelihood_ratio
 from plant_cli.data.near_duplicates import (
     NEAR,
     WORDS_PER_TRIPLE,
     digest_and_sign,
     find_near_duplicates,
     join_signatures,
-    match_texts,
+    match_duplicates,
     sign_texts,
 )
 
@@ -47,14 +47,16 @@ def corpus(**splits: list[Row]) -> dict[SplitName, pl.DataFrame]:
     return {name: digest(pl.DataFrame(rows, schema=SCHEMA, orient="row")) for name, rows in splits.items()}  # type: ignore[misc]
 
 
-def only(check: Check, **splits: list[Row]) -> Finding:
+def only(check: FramesCheck, **splits: list[Row]) -> Finding:
     (finding,) = check(corpus(**splits))
     return finding
 
 
 def test_nothing_is_found_in_a_sound_corpus(frames: dict[SplitName, pl.DataFrame]) -> None:
     assert [
-        finding.what for finding in examine({name: digest(frame) for name, frame in frames.items()}, THOROUGH) if finding.level != "note"
+        finding.what
+        for finding in examine_documents({name: digest(frame) for name, frame in frames.items()}, THOROUGH)
+        if finding.level != "note"
     ] == []
 
 
@@ -132,7 +134,7 @@ def test_short_texts() -> None:
 
 def test_the_worst_comes_first() -> None:
     checked = checks.find_untidy_labels, *REQUIRED
-    found = examine(corpus(train=[("a", "", ["x"]), ("b", LONG, [])], test=[("c", LONG, [" y"])]), checked)
+    found = examine_documents(corpus(train=[("a", "", ["x"]), ("b", LONG, [])], test=[("c", LONG, [" y"])]), checked)
     assert [finding.level for finding in found] == ["fatal", "warning", "warning", "note"]
 
 
@@ -144,7 +146,7 @@ def test_every_check_of_the_module_is_in_the_list() -> None:
 @pytest.mark.corpora
 @pytest.mark.parametrize("name", ["tibkat-mini", "codiesp"])
 def test_real_corpora_hold_what_their_description_says(name: str, corpora: Path) -> None:
-    found = examine(read_digests(load_files(DataSection(path=str(corpora / name))), SilentReporter()), THOROUGH)
+    found = examine_documents(read_digests(load_files(DataSection(path=str(corpora / name))), SilentReporter()), THOROUGH)
     assert not [finding for finding in found if finding.level == "fatal"]
     assert not [finding for finding in found if finding.what.startswith("documents have a text")]
 
@@ -218,7 +220,7 @@ def similarity(first: str, second: str) -> float:
 
 
 def match(texts: list[pl.Series]) -> np.ndarray:
-    return match_texts(join_signatures([sign_texts(part) for part in texts]), lambda: texts)
+    return match_duplicates(join_signatures([sign_texts(part) for part in texts]), lambda: texts)
 
 
 def test_pairs_are_those_of_the_plain_reference() -> None:
@@ -301,7 +303,7 @@ def test_divergence() -> None:
 
 
 def test_equal_corpora_do_not_drift() -> None:
-    found = compare(corpus_drift(1, 300), corpus_drift(2, 300))
+    found = compare_corpora(corpus_drift(1, 300), corpus_drift(2, 300))
     assert found.new_words_share == 0
     assert found.unseen_share == 0
     assert not found.labels["changed"].any()
@@ -310,7 +312,7 @@ def test_equal_corpora_do_not_drift() -> None:
 
 
 def test_what_changed_is_found() -> None:
-    found = compare(corpus_drift(1, 300), corpus_drift(2, 200, extra="covid", labels=("a", "c"), share=0.9))
+    found = compare_corpora(corpus_drift(1, 300), corpus_drift(2, 200, extra="covid", labels=("a", "c"), share=0.9))
     labels = {row["label"]: row for row in found.labels.to_dicts()}
     assert labels["a"]["changed"]
     assert labels["a"]["change"] > 0
@@ -326,5 +328,5 @@ def test_what_changed_is_found() -> None:
 
 def test_rare_things_are_not_tested() -> None:
     rare = corpus_drift(1, 50).with_columns(labels=pl.Series([["x"]] + [[]] * 49, dtype=pl.List(pl.String)))
-    found = compare(rare, corpus_drift(2, 50, labels=()))
+    found = compare_corpora(rare, corpus_drift(2, 50, labels=()))
     assert found.labels.select("label", "p", "changed").rows() == [("x", None, False)]

@@ -27,7 +27,7 @@ from plant_cli.data.documents import (
     tidy,
 )
 from plant_cli.data.files import hash_json, hash_strings, write_json
-from plant_cli.data.labels import LabelTable, count_labels, describe, encode_gold, find_further_parents, group_parents, tabulate_gold
+from plant_cli.data.labels import LabelTable, count_labels, describe_corpus, encode_gold, find_further_parents, group_parents, tabulate_gold
 from plant_cli.data.languages import share_languages
 from plant_cli.data.prepare import prepare
 from plant_cli.data.repair import write_corpus
@@ -277,7 +277,7 @@ def test_tables_carry_them(with_pairs: Dataset, tmp_path: Path, name: str) -> No
 
 
 def test_numbers_counted_by_hand(frames: dict[SplitName, pl.DataFrame]) -> None:
-    found = describe({name: digest(frame) for name, frame in frames.items()})
+    found = describe_corpus({name: digest(frame) for name, frame in frames.items()})
     assert asdict(found.splits["train"]) == {
         "documents": 3,
         "documents_without_labels": 0,
@@ -302,7 +302,7 @@ def test_numbers_counted_by_hand(frames: dict[SplitName, pl.DataFrame]) -> None:
 )
 def test_the_edges_of_the_bins(documents: int, name: str) -> None:
     rows = pl.DataFrame({"doc_id": [str(i) for i in range(documents)], "text": "x", "labels": [["a"]] * documents})
-    assert {key for key, count in describe({"train": digest(rows)}).bins.items() if count} == {name}
+    assert {key for key, count in describe_corpus({"train": digest(rows)}).bins.items() if count} == {name}
 
 
 @pytest.mark.corpora
@@ -313,7 +313,7 @@ def test_the_edges_of_the_bins(documents: int, name: str) -> None:
 def test_the_published_statistics_of_real_corpora(
     name: str, train: int, test: int, labels: int, in_train: int, unseen_share: float, corpora: Path
 ) -> None:
-    found = describe(read_digests(load_files(DataSection(path=str(corpora / name))), SilentReporter()))
+    found = describe_corpus(read_digests(load_files(DataSection(path=str(corpora / name))), SilentReporter()))
     assert (found.splits["train"].documents, found.splits["test"].documents) == (train, test)
     assert (found.labels, found.labels_in_train) == (labels, in_train)
     asked = found.splits["test"]

@@ -19,8 +19,8 @@ from plant_cli.data.records import (
     Facts,
     RunHeader,
     StageRecord,
-    examine,
     examine_file,
+    examine_files,
     hash_unchanged,
     plain_values,
     read_record,
@@ -166,7 +166,7 @@ def flip(path: Path, *, keep_time: bool = False) -> None:
 
 
 def states(folder: Path, **options: bool) -> list[str]:
-    return [file.state for file in examine(folder, StageRecord.model_validate_json((folder / "stage.json").read_text()), **options)]
+    return [file.state for file in examine_files(folder, StageRecord.model_validate_json((folder / "stage.json").read_text()), **options)]
 
 
 @pytest.fixture
@@ -267,5 +267,5 @@ def test_a_hash_is_taken_again_when_the_file_was_touched(folder: Path, hashed: l
 
 
 def test_only_the_named_files_are_looked_at(folder: Path) -> None:
-    found = examine(folder, write_record(folder), ["adapter/config.json", "unknown"])
+    found = examine_files(folder, write_record(folder), ["adapter/config.json", "unknown"])
     assert [(file.name, file.path, file.state) for file in found] == [("adapter/config.json", folder / "adapter/config.json", "whole")]

@@ -21,7 +21,7 @@ from round_trips import ANY_LABEL, corpora
 
 from plant_cli.api import DataError, DataSection, Dataset, SplitName, UsageError
 from plant_cli.data import files
-from plant_cli.data.checks import THOROUGH, examine
+from plant_cli.data.checks import THOROUGH, examine_documents
 from plant_cli.data.documents import digest, read_frames
 from plant_cli.data.labels import count_labels
 from plant_cli.data.repair import repair, repair_evidence, write_corpus
@@ -368,7 +368,7 @@ def test_a_second_repair_changes_nothing_and_nothing_wrong_is_left(train: list[R
     again, more = repair(parts)
     assert more.is_empty()
     assert all(again[name].equals(part) for name, part in parts.items())
-    kinds = {finding.what for finding in examine({name: digest(part) for name, part in parts.items()}, THOROUGH)}
+    kinds = {finding.what for finding in examine_documents({name: digest(part) for name, part in parts.items()}, THOROUGH)}
     for mended in MENDED:
         assert not any(mended in kind for kind in kinds), kinds
     dropped = changes.filter(pl.col("change").str.starts_with("left out")).height

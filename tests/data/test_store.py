@@ -18,8 +18,8 @@ from plant_cli.data.corpus_files import (
     CorpusRecord,
     Fingerprint,
     SplitRecord,
+    read_corpus_table,
     read_labels,
-    read_table,
     require_outputs,
     write_tables,
 )
@@ -247,7 +247,7 @@ def test_tables_come_back_with_their_columns(tmp_path: Path) -> None:
     outputs = write_tables(tmp_path, {"labels.parquet": LABELS, "evidence.parquet": SPANS}, {"documents": 2})
     assert outputs.keys() == {"labels.parquet", "evidence.parquet", "statistics.json"}
     assert read_labels(tmp_path).rows() == [("A9", "Fracture", 1, None, [], []), ("B1", None, 2, None, [], [])]
-    found = read_table(tmp_path, "evidence.parquet")
+    found = read_corpus_table(tmp_path, "evidence.parquet")
     assert found is not None
     assert found.equals(SPANS)
     require_outputs(tmp_path, make_record(outputs))

@@ -24,8 +24,8 @@ from plant_cli.data.vocabularies import (
     add_dot,
     align,
     apply_vocabulary,
+    find_classification,
     find_rdf_syntax,
-    find_system,
     read_icd_titles,
     read_skos,
     read_vocabulary,
@@ -264,7 +264,7 @@ def test_other_files_are_none(text: str) -> None:
 
 
 def test_codes_of_no_classification() -> None:
-    assert find_system(["ABC-1"]) is None
+    assert find_classification(["ABC-1"]) is None
 
 
 @pytest.mark.parametrize("rows", ["{0}\tT {0}", "{0}\tT {0}\t100"])

@@ -20,7 +20,7 @@ from plant_cli.data.corpus_files import AnalyserRecord
 from plant_cli.data.languages import FUNCTION_WORDS, SCRIPTS, find_language, name_language, share_languages
 from plant_cli.data.word_analysis import PLAIN, WordAnalyser, choose_analyser, find_other_packages
 from plant_cli.data.words import find_borders, number_words, spell, words
-from plant_cli.network.reading import match_texts
+from plant_cli.network.reading import match_words
 from plant_cli.registry import Registry
 
 
@@ -262,7 +262,7 @@ def test_tokens_of_all_forms_belong_to_the_lemma() -> None:
     text = "Häuser am Haus"  # tokens: "Häu" "ser" "am" "Haus"
     spans = np.array([[0, 3], [3, 6], [7, 9], [10, 14]], dtype=np.int32)
     tokens = TokenBatch(ids=[np.arange(4)], spans=[spans], dropped=[0])
-    [matched] = match_texts([text], number_words([found.spell(text)]), tokens, ["haus"])
+    [matched] = match_words([text], number_words([found.spell(text)]), tokens, ["haus"])
     assert matched.vocabulary.tolist() == [0, -1]
     assert {(int(t), int(w)) for t, w in zip(matched.token, matched.word, strict=True)} == {(0, 0), (1, 0), (2, 1), (3, 0)}
 

@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 from plant_cli.evaluation import auc
 from plant_cli.evaluation.auc import PackedWeights, average_auc, pooled_auc
 from plant_cli.evaluation.counters import ScoreTable, compute_families, compute_value
-from plant_cli.evaluation.measurement import JoinedScores, Measurement, join, join_metrics, keep_shared
+from plant_cli.evaluation.measurement import JoinedScores, Measurement, join_inputs, join_metrics, keep_shared
 
 SMALLEST, LARGEST = 1, 2**24
 
@@ -145,7 +145,7 @@ def test_scores_are_read_in_any_block(both):
 
 def test_lists_of_different_length_are_joined(both):
     longer = replace(both[1], top=np.pad(both[1].top, ((0, 0), (0, 2))), scores=np.pad(both[1].scores, ((0, 0), (0, 2))))
-    found = join(both[0], longer)
+    found = join_inputs(both[0], longer)
     assert found.top.shape == found.scores.shape == (30, 8)
     assert (found.top[:15, 6:] == -1).all()
     assert isinstance(found.gold, csr_array)

@@ -14,7 +14,7 @@ from plant_cli.evaluation.bootstrap import (
     adjust_holm,
     bound_proportion,
     compare_ranks,
-    count_documents,
+    count_measured,
     draw_weights,
     interval,
     jackknife,
@@ -87,12 +87,12 @@ def test_where_resamples_differ_the_number_of_documents_says_nothing():
 
 def test_documents_are_counted_where_anything_was(families, make_random):
     data = make_random(2)
-    counted = {m.name: count_documents(m) for m in everything(data, families)}
+    counted = {m.name: count_measured(m) for m in everything(data, families)}
     rare = np.flatnonzero((data.train_counts >= 1) & (data.train_counts <= 5))
     assert counted["P@1"] == counted["macro-F1"] == 15
     assert counted["R@10[1-5]"] == np.count_nonzero(data.gold[:, rare].sum(axis=1)) < 15
     one = WeightedMetric(name="of pairs", compute=lambda weights: weights.sum(axis=1), documents=15)
-    assert count_documents(one) is None
+    assert count_measured(one) is None
 
 
 def test_averages_over_labels_are_moved_back_by_their_bias():

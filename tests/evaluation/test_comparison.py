@@ -11,7 +11,7 @@ from scipy.stats import wilcoxon
 from plant_cli.api import DataError, MetricValue, SilentReporter, UsageError, WeightedMetric
 from plant_cli.evaluation.bootstrap import averages_labels, randomise, resample
 from plant_cli.evaluation.comparison import (
-    compare,
+    compare_metrics,
     compare_seeds,
     compare_systems,
     make_difference_tables,
@@ -22,7 +22,7 @@ from plant_cli.evaluation.comparison import (
 )
 from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.counters import average_present_f1, compute_value, mean_of_documents, ratio_of_sums
-from plant_cli.evaluation.measurement import Measure, Measurement, average, keep_shared, measure_system
+from plant_cli.evaluation.measurement import Measure, Measurement, average_seeds, keep_shared, measure_system
 from plant_cli.evaluation.systems import file_system
 
 
@@ -33,7 +33,7 @@ def metrics(shift):
 
 def quick(*systems, seed=1, **changes):
     given = {"replicates": 200, "permutations": 9, "level": 0.95, "generator": np.random.default_rng(seed)}
-    return compare(list(zip("abc", systems, strict=False)), **{**given, **changes})
+    return compare_metrics(list(zip("abc", systems, strict=False)), **{**given, **changes})
 
 
 def compare_three():
@@ -173,7 +173,7 @@ def draw_seed(seed):
 
 def test_the_average_is_the_mean_of_the_seeds_on_every_resample():
     seeds = [draw_seed(seed) for seed in range(3)]
-    averaged = average(seeds)
+    averaged = average_seeds(seeds)
     assert [compute_value(m) for m in averaged] == pytest.approx(np.mean([[compute_value(m) for m in seed] for seed in seeds], axis=0))
     drawn = resample(averaged, 20, np.random.default_rng(1))
     alone = [resample(seed, 20, np.random.default_rng(1)) for seed in seeds]
@@ -181,7 +181,7 @@ def test_the_average_is_the_mean_of_the_seeds_on_every_resample():
 
 
 def test_what_metrics_share_stays_shared_and_keeps_its_kind():
-    averaged = average([draw_seed(0), draw_seed(1)])
+    averaged = average_seeds([draw_seed(0), draw_seed(1)])
     assert averaged[1].contributions is averaged[2].contributions
     assert [averages_labels(m) for m in averaged] == [False, True, True]
 
@@ -189,9 +189,9 @@ def test_what_metrics_share_stays_shared_and_keeps_its_kind():
 def test_means_over_documents_are_those_of_averaged_documents():
     a, b = ([draw_seed(seed) for seed in seeds] for seeds in ((0, 1), (5, 6)))
     averaged = [mean_of_documents("P@5", np.mean([seed[0].per_document for seed in system], axis=0)) for system in (a, b)]
-    p = randomise([(average(a)[0], average(b)[0])], 200, np.random.default_rng(0))
+    p = randomise([(average_seeds(a)[0], average_seeds(b)[0])], 200, np.random.default_rng(0))
     assert p == pytest.approx(randomise([(averaged[0], averaged[1])], 200, np.random.default_rng(0)))
-    assert np.allclose(average(a)[0].per_document, averaged[0].per_document, equal_nan=True)
+    assert np.allclose(average_seeds(a)[0].per_document, averaged[0].per_document, equal_nan=True)
 
 
 def constant(*values):

@@ -2,12 +2,12 @@
 
 import pytest
 
-from plant_cli.evaluation.label_changes import find_changes
+from plant_cli.evaluation.label_changes import find_label_changes
 
 
 @pytest.fixture
 def compare(gold, lay):
-    return lambda a, b, **options: find_changes(*(lay(given, convention="xmlrepo") for given in (a, b)), gold, **options)
+    return lambda a, b, **options: find_label_changes(*(lay(given, convention="xmlrepo") for given in (a, b)), gold, **options)
 
 
 def test_documents_by_harm(compare, good, bad):

@@ -27,8 +27,8 @@ from plant_cli.evaluation.measures import (
     evaluate,
     measure_bins,
     measure_parts,
-    write_documents,
-    write_labels,
+    write_document_table,
+    write_label_table,
 )
 from plant_cli.evaluation.metric_tables import make_metric_tables, record_intervals, record_metrics
 from plant_cli.evaluation.systems import System
@@ -256,7 +256,7 @@ def data(lay, good):
 
 
 def test_counts_of_each_label(data, gold, tmp_path):
-    write_labels(tmp_path / "per_label.tsv", data, gold, 0.95)
+    write_label_table(tmp_path / "per_label.tsv", data, gold, 0.95)
     rows = {row["label"]: row for row in pl.read_csv(tmp_path / "per_label.tsv", separator="\t").iter_rows(named=True)}
     assert list(rows) == gold.labels
     expected = {"label": "c", "title": "Gamma", "train_count": 6, "test_count": 2, "tp": 2, "fp": 0, "fn": 0}
@@ -268,7 +268,7 @@ def test_counts_of_each_label(data, gold, tmp_path):
 
 
 def test_values_of_each_document(data, families, tmp_path):
-    write_documents(tmp_path / "d.parquet", data, compute_families(families, data), ["1", "2", "3", "4"])
+    write_document_table(tmp_path / "d.parquet", data, compute_families(families, data), ["1", "2", "3", "4"])
     frame = pl.read_parquet(tmp_path / "d.parquet")
     assert frame["P@1"].to_list() == [1.0, 1.0, 1.0, 0.0]
     assert frame["PSP@1"].to_list()[3] is None  # no gold label that train knows

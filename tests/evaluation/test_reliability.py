@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from plant_cli.evaluation.gold import read_gold
-from plant_cli.evaluation.reliability import describe, measure_reliability
+from plant_cli.evaluation.reliability import describe_calibration, measure_reliability
 from plant_cli.scoring.calibration import calibration_error
 from tests.evaluation.conftest import TinyCorpus
 
@@ -23,7 +23,7 @@ def test_by_hand(gold: Any, align: Any, good: Any) -> None:
     assert [one["pairs"] for one in found["bins"]] == [0, 1, 1, 1, 0, 0, 1, 1, 1, 2]
     assert found["bins"][9] == {"pairs": 2, "probability": pytest.approx(0.9), "right": 1.0, "low": None, "high": None}
     assert (found["pairs"], found["low"]) == (8, None)
-    [errors, convention] = describe({"all together": found})
+    [errors, convention] = describe_calibration({"all together": found})
     assert errors == "expected calibration error in points: all together 24 over 8 pairs"
     assert "10 bins of equal width" in convention
 
@@ -35,7 +35,7 @@ def test_intervals_of_few_pairs_are_wide(gold: Any, align: Any, good: Any) -> No
     assert 0.3 < last["low"] < 0.4  # Wilson: two of two
     assert last["high"] == 1
     assert found["low"] < found["ECE"] < found["high"]
-    assert "[" in describe({"all together": found})[0]
+    assert "[" in describe_calibration({"all together": found})[0]
     assert found == measure_reliability(align(good), gold, replicates=200, level=0.95, seed=0)
 
 
@@ -68,4 +68,4 @@ def test_scores_that_are_no_probabilities_have_none(gold: Any, align: Any, good:
     for scores in ({"a": 7.0}, {"a": -0.1}):
         assert measure_reliability(align({**good, "1": scores}), gold, **NOTHING) is None
     assert measure_reliability(align({name: {} for name in good}), gold, **NOTHING) is None
-    assert describe({}) == []
+    assert describe_calibration({}) == []

@@ -16,11 +16,11 @@ from plant_cli.evaluation.targets import Target, Targets, parse_targets
 from plant_cli.evaluation.threshold_tuning import (
     NEVER,
     are_probabilities,
+    choose_on_validation,
     choose_thresholds,
-    decide,
     decide_left_out,
     find_decisions,
-    group_labels,
+    group_by_frequency,
     make_decision_tables,
     measure_decisions,
     rate_cuts,
@@ -143,7 +143,7 @@ def count(top, scores, gold, labels, cut):
 def test_each_group_has_the_best_of_all_cuts(seed):
     top, scores, gold = make_case(seed)
     counts = np.array([1, 1, 2, 7, 8, 60, 200, 900])
-    groups, names = group_labels(gold.sum(axis=0), counts, 20)
+    groups, names = group_by_frequency(gold.sum(axis=0), counts, 20)
     for target in (PRECISION, RECALL, F1):
         cuts = choose_thresholds(top, scores, csr_array(gold), counts, target, 20)
         for group in range(len(names)):
@@ -164,24 +164,24 @@ def test_each_group_has_the_best_of_all_cuts(seed):
 
 
 def test_labels_without_training_documents_share_the_cut_of_the_rarest():
-    groups, groups_names = group_labels(np.array([0, 3, 4, 0]), np.array([0, 1, 2, 900]), 7)
+    groups, groups_names = group_by_frequency(np.array([0, 3, 4, 0]), np.array([0, 1, 2, 900]), 7)
     assert (groups_names, groups.tolist()) == (("≥0",), [0, 0, 0, 0])
-    groups, groups_names = group_labels(np.array([4, 3, 30, 6]), np.array([0, 1, 80, 700]), 7)
+    groups, groups_names = group_by_frequency(np.array([4, 3, 30, 6]), np.array([0, 1, 80, 700]), 7)
     assert (groups_names, groups.tolist()) == (("own", "≥0"), [1, 1, 0, 1])
 
 
 def test_labels_with_few_documents_share_a_cut_with_labels_as_frequent():
     positives = np.array([30, 0, 4, 15, 3, 40, 2])
-    groups, groups_names = group_labels(positives, np.array([700, 1, 5, 6, 10, 900, 80]), 20)
+    groups, groups_names = group_by_frequency(positives, np.array([700, 1, 5, 6, 10, 900, 80]), 20)
     assert groups_names == ("own", "own", "≥1")
     assert groups.tolist() == [0, 2, 2, 2, 2, 1, 2]
-    more, more_names = group_labels(positives * 2, np.array([700, 1, 5, 6, 10, 900, 80]), 10)
+    more, more_names = group_by_frequency(positives * 2, np.array([700, 1, 5, 6, 10, 900, 80]), 10)
     assert [more_names[group] for group in more] == ["own", "≥1", "≥1", "own", "≥1", "own", "≥1"]
-    assert group_labels(np.array([20, 19]), np.array([3, 3]), 20)[1] == ("own", "≥1")
-    split, split_names = group_labels(np.array([8, 4, 8, 4, 1]), np.array([1, 5, 6, 60, 70]), 12)
+    assert group_by_frequency(np.array([20, 19]), np.array([3, 3]), 20)[1] == ("own", "≥1")
+    split, split_names = group_by_frequency(np.array([8, 4, 8, 4, 1]), np.array([1, 5, 6, 60, 70]), 12)
     assert split_names == ("1-5", "6-100")
     assert split.tolist() == [0, 0, 1, 1, 1]
-    left, left_names = group_labels(np.array([8, 4, 8, 4, 1]), np.array([1, 5, 6, 60, 500]), 12)
+    left, left_names = group_by_frequency(np.array([8, 4, 8, 4, 1]), np.array([1, 5, 6, 60, 500]), 12)
     assert (left_names, left.tolist()) == (("1-5", "≥6"), [0, 0, 1, 1, 1])  # what is left at the end joins the last
 
 
@@ -212,7 +212,7 @@ def test_macro_decisions_against_trying_every_cut(seed):
     gold[:, 0] = 0  # a label without validation documents
     counts = np.array([1, 1, 2, 7, 8, 60, 200, 900])
     cuts = choose_thresholds(top, scores, csr_array(gold), counts, MACRO, 20)
-    assert cuts.groups.tolist() == group_labels(gold.sum(axis=0), counts, 20)[0].tolist()
+    assert cuts.groups.tolist() == group_by_frequency(gold.sum(axis=0), counts, 20)[0].tolist()
 
     def mean_f1(labels, cut):
         counted = [(*count(top, scores, gold, [label], cut), gold[:, label].sum()) for label in labels]
@@ -264,7 +264,7 @@ def scored(align, good):
 
 def test_bands_by_hand(gold, scored):
     """Right: 1 a .9, 1 c .8, 2 b .7, 3 c .9; wrong: 1 d .1, 3 b .2, 4 d .3, 5 a .6. Gold: 6, of which two are unseen in train."""
-    decision = decide(scored, gold, parse_targets(["precision=0.75"]), 0.15)
+    decision = choose_on_validation(scored, gold, parse_targets(["precision=0.75"]), 0.15)
     assert (decision.names, np.unique(decision.assign).tolist()) == (("≥1",), [pytest.approx(0.65)])
     found = measure_decisions(find_decisions(scored, decision), scored, gold, **NOTHING)
     shown = {
@@ -279,28 +279,30 @@ def test_bands_by_hand(gold, scored):
 def test_a_recall_says_what_is_reviewed(gold, align, good):
     """By falling score: right, wrong, right, right | wrong, wrong, right | wrong: all four gold labels that are listed are to be shown."""
     scored = align({**good, "3": {"b": 0.9, "c": 0.2}})
-    assigned, reviewed, _ = find_decisions(scored, decide(scored, gold, parse_targets(["precision=0.6", "recall=1"]), 0.0)).values()
+    assigned, reviewed, _ = find_decisions(
+        scored, choose_on_validation(scored, gold, parse_targets(["precision=0.6", "recall=1"]), 0.0)
+    ).values()
     assert np.sort(scored.scores[assigned]).tolist() == [0.7, 0.8, 0.9, 0.9]
     assert np.sort(scored.scores[reviewed]).tolist() == [0.2, 0.3, 0.6]
 
 
 def test_what_is_never_listed_or_unknown_is_neither_assigned_nor_reviewed(gold, align, good):
     scored = align({**good, "5": {}, "4": {"nowhere": 0.99, "d": 0.98}})
-    assigned, reviewed, _ = find_decisions(scored, decide(scored, gold, parse_targets(["f1"]), 0.1)).values()
+    assigned, reviewed, _ = find_decisions(scored, choose_on_validation(scored, gold, parse_targets(["f1"]), 0.1)).values()
     assert not assigned[4].any()
     assert not reviewed[4].any()
     assert not (assigned | reviewed)[3][scored.top[3] < 0].any()
 
 
 def test_a_few_right_ones_are_no_certainty(gold, scored):
-    decision = decide(scored, gold, parse_targets(["precision=0.75"]), 0.15)
+    decision = choose_on_validation(scored, gold, parse_targets(["precision=0.75"]), 0.15)
     found = measure_decisions(find_decisions(scored, decision), scored, gold, replicates=50, level=0.95, seed=0)
     # three documents, all right: Wilson's interval of 3 of 3
     assert found["assign"]["precision"] == {"value": 1.0, "low": pytest.approx(0.4385, abs=1e-4), "high": 1.0}
 
 
 def test_intervals_hold_the_value_and_loads_are_not_cut_at_one(gold, scored):
-    decision = decide(scored, gold, parse_targets(["recall=1"]), 0.0)
+    decision = choose_on_validation(scored, gold, parse_targets(["recall=1"]), 0.0)
     found = measure_decisions(find_decisions(scored, decision), scored, gold, replicates=200, level=0.95, seed=0)
     bands = [found[name] for name in ("assign", "review", "reject")]
     for figure in (band[name] for band in bands for name in ("labels", "precision", "recall")):
@@ -352,7 +354,7 @@ def test_one_document_and_one_label(corpus, align):
     rows = {"1": {"a"}}
     gold = read_gold(type(corpus)(rows=rows), "test")
     scored = align({"1": {"a": 0.9}}, gold)
-    decision = decide(scored, gold, parse_targets(["f1"]), 0.1)
+    decision = choose_on_validation(scored, gold, parse_targets(["f1"]), 0.1)
     assert find_decisions(scored, decision)["assign"].tolist() == [[True]]
     assert not decide_left_out(scored, gold, parse_targets(["f1"]), 0.1, seed=0)["assign"].any()  # nothing is left to choose by
 
@@ -360,7 +362,9 @@ def test_one_document_and_one_label(corpus, align):
 def test_scores_that_are_no_probabilities_promise_nothing(gold, align, good):
     scored = align({**good, "1": {"a": 3.5, "c": -1.0}})
     assert not are_probabilities(scored)
-    found = measure_decisions(find_decisions(scored, decide(scored, gold, parse_targets(["f1"]), None)), scored, gold, **NOTHING)
+    found = measure_decisions(
+        find_decisions(scored, choose_on_validation(scored, gold, parse_targets(["f1"]), None)), scored, gold, **NOTHING
+    )
     assert found["assign"]["expected_precision"] is None
     assert found["review"]["labels"]["value"] == 0
     assert not are_probabilities(align({key: {} for key in good}))
@@ -369,7 +373,7 @@ def test_scores_that_are_no_probabilities_promise_nothing(gold, align, good):
 @pytest.fixture
 def given(gold, align, good):
     scored = align(good)
-    decision = decide(scored, gold, parse_targets(["precision=0.75"]), 0.15)
+    decision = choose_on_validation(scored, gold, parse_targets(["precision=0.75"]), 0.15)
     decided = (find_decisions(scored, decision), scored, gold)
     conditions = {"system": "finetune", "target": "precision=0.75", "calibrated": True, "replicates": 50, "level": 0.9, "seed": 3}
     return record_decisions({"validation": decided, "test": decided}, decision, conditions), {"validation": gold, "test": gold}

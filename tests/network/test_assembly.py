@@ -36,7 +36,7 @@ from plant_cli.api import (
 )
 from plant_cli.data.files import hash_strings
 from plant_cli.data.labels import LabelTable
-from plant_cli.network.assembly import Network, read_description, require_words, restore_network, save_network, title_queries
+from plant_cli.network.assembly import Network, read_model_description, require_words, restore_network, save_network, title_queries
 from plant_cli.network.design import Design, find_design
 from plant_cli.network.tensors import read_tensors, write_tensors
 from plant_cli.network.windows import restore_trainable, save_trainable
@@ -76,7 +76,7 @@ def test_what_was_saved_scores_the_same_from_the_same_bytes(small_network: Make,
     assert not torch.equal(score(saved), score(other))
     restore_network(other, tmp_path)
     assert torch.equal(score(saved), score(other))
-    description = read_description(tmp_path)
+    description = read_model_description(tmp_path)
     assert (description.section, description.backbone_changed, description.seed) == (saved.section, not frozen, 0)
     for name in (WEIGHTS, DESCRIPTION):
         assert (tmp_path / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
@@ -143,7 +143,7 @@ def test_a_damaged_description_is_told(folder: Path, change: dict[str, object]) 
     content = {**json.loads(path.read_text()), **change}
     path.write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
     with pytest.raises(ArtefactError, match="description of the saved model is damaged"):
-        read_description(folder)
+        read_model_description(folder)
 
 
 def test_words_of_another_relevance_table_are_refused(small_network: Make, folder: Path) -> None:

@@ -17,7 +17,7 @@ from plant_cli.network.quantization import (
     add_adapter,
     freeze,
     loading_arguments,
-    merge,
+    merge_adapter,
     refuse_stored_format,
     restore_adapter,
     save_adapter,
@@ -110,7 +110,7 @@ def test_merging_takes_the_adapter_into_plain_weights() -> None:
     ids = torch.arange(10).view(1, 10)
     with torch.no_grad():
         expected = network(ids).last_hidden_state
-        merged = merge(network, options(quantization="none"))
+        merged = merge_adapter(network, options(quantization="none"))
         torch.testing.assert_close(merged(ids).last_hidden_state, expected, rtol=1e-5, atol=1e-5)
     assert not any("lora_" in name for name, _ in merged.named_parameters())
 
@@ -144,4 +144,4 @@ def test_saving_and_reading_an_adapter_asks_no_hub(tmp_path: Path, monkeypatch: 
     restore_adapter(network, tmp_path)
     assert learned
     assert all(torch.equal(value, learned[name]) for name, value in network.named_parameters() if name in learned)
-    assert not [name for name, _ in merge(network, options(quantization="none")).named_parameters() if "lora" in name]
+    assert not [name for name, _ in merge_adapter(network, options(quantization="none")).named_parameters() if "lora" in name]

@@ -42,7 +42,7 @@ from plant_cli.network.reading import (
     find_token_words,
     lengths,
     make_tokens,
-    match_texts,
+    match_words,
     sorted_batches,
     warn_of_cut,
 )
@@ -119,7 +119,7 @@ SPANS = np.array([[0, 2], [2, 5], [6, 9], [10, 15], [15, 16], [17, 19], [19, 22]
 
 
 def match(text: str, spans: Any, *rows: str) -> DocumentWords:
-    [found] = match_texts([text], number_words([PLAIN.spell(text)]), TokenBatch(ids=[spans[:, 0]], spans=[spans], dropped=[0]), rows)
+    [found] = match_words([text], number_words([PLAIN.spell(text)]), TokenBatch(ids=[spans[:, 0]], spans=[spans], dropped=[0]), rows)
     return found
 
 

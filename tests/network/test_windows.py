@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plant_cli.api import ComponentError, TokenBatch
-from plant_cli.network.windows import check_overlap, cut, join, window_starts
+from plant_cli.network.windows import check_overlap, cut, join_windows, window_starts
 
 
 def batch_of(*sizes: int) -> TokenBatch:
@@ -42,7 +42,7 @@ def test_special_tokens_frame_each_window_and_are_left_out_of_the_join() -> None
     windows = cut(batch_of(3, 7), size=6, overlap=1, prefix=[901], suffix=[902], pad=0)
     assert windows.ids[0].tolist() == [901, 1, 2, 3, 902, 0]
     assert all(row[0] == 901 for row in windows.ids.tolist())
-    joined, mask = join(windows.ids.unsqueeze(-1).double(), windows)
+    joined, mask = join_windows(windows.ids.unsqueeze(-1).double(), windows)
     assert mask.sum(dim=1).tolist() == [3, 7]
     assert joined[0, :3, 0].tolist() == [1, 2, 3]
     assert joined[1, :, 0].tolist() == [101, 102, 103, 104, 105, 106, 107]
@@ -52,7 +52,7 @@ def test_special_tokens_frame_each_window_and_are_left_out_of_the_join() -> None
 def test_overlapping_states_are_averaged() -> None:
     windows = cut(batch_of(5), size=3, overlap=1, prefix=[], suffix=[], pad=0)
     states = torch.tensor([[[1.0], [1.0], [1.0]], [[3.0], [3.0], [3.0]]])
-    joined, mask = join(states, windows)
+    joined, mask = join_windows(states, windows)
     assert joined[0, :, 0].tolist() == [1.0, 1.0, 2.0, 3.0, 3.0]
     assert mask.all()
 
@@ -60,7 +60,7 @@ def test_overlapping_states_are_averaged() -> None:
 def test_gradients_reach_every_window() -> None:
     windows = cut(batch_of(5, 2), size=3, overlap=1, prefix=[], suffix=[], pad=0)
     states = torch.randn(*windows.ids.shape, 4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda x: join(x, windows)[0], states)
+    assert torch.autograd.gradcheck(lambda x: join_windows(x, windows)[0], states)
 
 
 @pytest.mark.parametrize("prefix", [[9], []])
@@ -68,7 +68,7 @@ def test_gradients_reach_every_window() -> None:
 def test_documents_that_fit_have_one_window_and_those_without_tokens_an_empty_mask(sizes: tuple[int, ...], prefix: list[int]) -> None:
     windows = cut(batch_of(*sizes), size=16, overlap=2, prefix=prefix, suffix=prefix, pad=0)
     assert len(windows.ids) == len(sizes)
-    joined, mask = join(torch.ones(*windows.ids.shape, 3), windows)
+    joined, mask = join_windows(torch.ones(*windows.ids.shape, 3), windows)
     assert mask.sum(1).tolist() == list(sizes)
     assert joined.shape == (len(sizes), max(1, *sizes, 0), 3)
     assert not joined[~mask].any()

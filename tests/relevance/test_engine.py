@@ -225,8 +225,8 @@ def test_minus_infinity_means_never(corpus: Any, terms_of: Any, kept_by: Any) ->
 
 def test_threads_share_the_memory_budget() -> None:
     bounds, memory = np.full(6, 50), 100 * engine.BYTES_PER_WEIGHED_PAIR
-    assert engine.cut_labels(bounds, 10**6, Selection(memory=memory, jobs=1)) == [0, 2, 4, 6]
-    assert engine.cut_labels(bounds, 10**6, Selection(memory=memory, jobs=2)) == [0, 1, 2, 3, 4, 5, 6]
+    assert engine.cut_by_pairs(bounds, 10**6, Selection(memory=memory, jobs=1)) == [0, 2, 4, 6]
+    assert engine.cut_by_pairs(bounds, 10**6, Selection(memory=memory, jobs=2)) == [0, 1, 2, 3, 4, 5, 6]
 
 
 VALUES = st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, -np.inf]), max_size=20)

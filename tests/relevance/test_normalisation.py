@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from plant_cli.api import Counts
 from plant_cli.relevance.engine import KeptWords
 from plant_cli.relevance.mutual_information import entropy, mutual_information
-from plant_cli.relevance.normalisation import Norm, _grade, add_title_words, normalise
+from plant_cli.relevance.normalisation import Norm, _grade, add_title_words, normalise_relevance
 
 
 def counts(total: int, word: Any, label: Any, both: Any) -> Counts:
@@ -86,7 +86,7 @@ KEPT = KeptWords(  # label 0 keeps three words, label 1 none, label 2 four of wh
 
 
 def weigh(kept: KeptWords, norm: Norm) -> Any:
-    return normalise(kept, norm, n_docs=4, docs_with_word=np.array([2, 2, 1, 1]), docs_with_label=np.array([2, 0, 2])).tolist()
+    return normalise_relevance(kept, norm, n_docs=4, docs_with_word=np.array([2, 2, 1, 1]), docs_with_label=np.array([2, 0, 2])).tolist()
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_jaccard_divides_by_the_joint_entropy() -> None:
     """A word that is the label has I = H_word = H_label, so its share is 1; half of it gives (H/2) / (3H/2)."""
     half = np.log(2)
     kept = KeptWords(offsets=np.array([0, 2]), words=np.array([0, 1]), values=np.array([half, half / 2]), both=np.array([2, 2]))
-    got = normalise(kept, "jaccard", n_docs=4, docs_with_word=np.array([2, 2]), docs_with_label=np.array([2]))
+    got = normalise_relevance(kept, "jaccard", n_docs=4, docs_with_word=np.array([2, 2]), docs_with_label=np.array([2]))
     assert got.tolist() == pytest.approx([1.0, 1 / 3])
 
 
@@ -122,7 +122,7 @@ def test_within_bounds_in_order_and_empty_without_words(norm: Norm) -> None:
 
 def test_the_largest_value_may_be_that_of_a_label_in_another_block() -> None:
     counts = {"n_docs": 4, "docs_with_word": np.array([2, 2, 1, 1]), "docs_with_label": np.array([2, 0, 2])}
-    got = normalise(KEPT, "global-max", **counts, largest=4.0)
+    got = normalise_relevance(KEPT, "global-max", **counts, largest=4.0)
     assert got.tolist() == pytest.approx([0.1, 0.05, 0.025, 0.5, 0.25, 0.25, 0.0])
 
 

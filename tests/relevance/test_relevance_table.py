@@ -19,12 +19,12 @@ from plant_cli.relevance.relevance_table import (
     FORMS_FILE,
     LabelEdits,
     load_relevance,
+    read_counted_words,
     read_edits,
     read_forms,
     read_label_index,
     read_label_words,
     read_pairs,
-    read_vocabulary,
     write_edits,
     write_forms,
     write_relevance,
@@ -79,7 +79,7 @@ def test_files_hold_what_the_design_says(folder: Path) -> None:
     assert rows["value"].to_list() == [0.6, 0.1234567890123456, 0.2, None]
     assert rows["docs_with_both"].to_list() == [2, 2, 1, None]
     assert rows["docs_with_word"].to_list() == [2, 3, 1, 1]
-    assert read_vocabulary(folder).rows() == [("no", 3), ("x", 2), ("y", 1), ("z", 1)]
+    assert read_counted_words(folder).rows() == [("no", 3), ("x", 2), ("y", 1), ("z", 1)]
     assert read_label_index(folder).rows() == [("A", "first", 2, 2), ("B", None, 0, 0), ("C", "third", 1, 2)]
     assert read_label_words(folder, "C")["word"].to_list() == ["z", "y"]
     for name in ("mig", "words", "labels"):
@@ -190,14 +190,14 @@ def test_a_run_may_be_named_like_a_pattern(name: str, tmp_path: Path) -> None:
     for run in (name, "r2"):
         write_relevance(tmp_path / run / "mig", [(KEPT, RELEVANCE)], MARGINS, Labels())
     assert load_relevance(tmp_path / name / "mig", Labels.hash).matrix.toarray().tolist() == EXPECTED
-    assert len(read_vocabulary(tmp_path / name / "mig")) == 4
+    assert len(read_counted_words(tmp_path / name / "mig")) == 4
 
 
 @pytest.mark.parametrize(
     ("name", "read"),
     [
         ("mig.parquet", lambda folder: read_label_words(folder, "A")),
-        ("words.parquet", read_vocabulary),
+        ("words.parquet", read_counted_words),
         ("labels.parquet", read_label_index),
     ],
 )

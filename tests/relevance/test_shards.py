@@ -18,7 +18,7 @@ from plant_cli.data.words import number_words
 from plant_cli.registry import Registry
 from plant_cli.relevance.cooccurrence import MemoryCounts, count_terms
 from plant_cli.relevance.engine import Selection, bind_signal, keep_words
-from plant_cli.relevance.shards import Shard, match_vocabulary, merge_vocabularies, open_shards, read_record, write_shard
+from plant_cli.relevance.shards import Shard, match_vocabulary, merge_vocabularies, open_shards, read_shard_record, write_shard
 
 DOCUMENTS = [["a", "a", "b"], ["b"], ["c", "c", "a"]]
 GOLD = [[1, 0], [0, 0], [1, 1]]
@@ -50,7 +50,7 @@ def test_the_files_hold_the_counts_of_every_word(folder: Path) -> None:
     assert rows.rows() == [(0, 0, 2, 3), (0, 1, 1, 1), (0, 2, 1, 2), (1, 0, 1, 1), (1, 2, 1, 2)]
     assert pl.read_parquet(folder / "counted-words.parquet").rows() == [("a", 2), ("b", 2), ("c", 1)]
     assert pl.read_parquet(folder / "counted-labels.parquet").rows() == [(2, 3), (1, 2)]
-    record = read_record(folder)
+    record = read_shard_record(folder)
     assert (record.shard, record.documents, record.occurrences, record.data_hash, record.label_hash) == (Shard(2, 3), 3, True, "d", "l")
 
 
@@ -59,18 +59,18 @@ def test_a_missing_or_changed_file_is_refused(name: str, folder: Path) -> None:
     path = folder / name
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(ArtefactError, match="not be copied completely") as caught:
-        read_record(folder)
+        read_shard_record(folder)
     assert name in caught.value.where
     path.unlink()
     with pytest.raises(ArtefactError, match="not there"):
-        read_record(folder)
+        read_shard_record(folder)
 
 
 def test_another_format_is_refused(folder: Path) -> None:
     path = folder / "shard.json"
     path.write_text(path.read_text().replace('"format": 1', '"format": 2'))
     with pytest.raises(ArtefactError, match="format"):
-        read_record(folder)
+        read_shard_record(folder)
 
 
 HASHES = {"data_hash": "d" * 64, "label_hash": "l" * 64, "analyser": "a" * 64}

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from plant_cli.api import ArtefactError
 from plant_cli.evaluation.aligned import Predictions
 from plant_cli.evaluation.gold import read_gold
-from plant_cli.report.marked_documents import Reasons, choose_documents, choose_labels, cut_passages, summarise, write_documents
+from plant_cli.report.marked_documents import Reasons, choose_documents, choose_labels, cut_passages, summarise, write_marked_documents
 from plant_cli.scoring.decisions import write_thresholds
 
 
@@ -72,7 +72,7 @@ def test_documents_show_their_recorded_labels_and_reasons(systems, open_corpus):
         asked.extend(zip(texts, labels, strict=True))
         return find(texts, labels)
 
-    section = write_documents(systems[1], 3, open_corpus, remember)
+    section = write_marked_documents(systems[1], 3, open_corpus, remember)
     assert len(section.documents) == 3
     assert all(text.startswith("test ") for text, _ in asked)
     recorded = {row["doc_id"]: row for row in systems[1].read_documents().iter_rows(named=True)}
@@ -119,6 +119,6 @@ def test_a_sentence_says_why_documents_are_left_out(systems, open_corpus, tmp_pa
         (tmp_path / "run" / "predict" / "predictions.parquet").unlink()
     if case == "other gold":
         system = replace(system, metrics=system.metrics.model_copy(update={"gold": "0" * 64}))
-    section = write_documents(system, 0 if case == "none" else 2, open_corpus, fail)
+    section = write_marked_documents(system, 0 if case == "none" else 2, open_corpus, fail)
     assert sentence in section.missing[0]
     assert list(section.documents) == []

@@ -19,15 +19,15 @@ from plant_cli.report.result_sections import (
     name_label,
     show_bound,
     write_headline,
-    write_labels,
-    write_parts,
+    write_label_sections,
+    write_part_sections,
     write_scores,
 )
 from plant_cli.report.training_section import (
-    count_operations,
     draw_planting,
     draw_sizes,
     read_curve,
+    read_operations,
     tabulate_cost,
     write_cost,
     write_training,
@@ -108,7 +108,7 @@ def test_systems_of_other_labels_are_named(systems):
 
 def test_parts_and_all_together(systems, metrics, painted):
     parts = {"words": {"P@1": Bound(value=0.25, low=0.125, high=0.5)}, "network": {"P@1": Bound(value=0.5)}}
-    section = write_parts([change(systems[0], parts=parts), systems[1]])
+    section = write_part_sections([change(systems[0], parts=parts), systems[1]])
     [table], [drawing], whole = section.tables, section.drawings, metrics()["metrics"]["P@1"]
     assert [row[:2] for row in table.rows] == [["words", "25.0 [12.5, 50.0]"], ["network", "50.0"], ["all together", show(whole)]]
     assert [painted(drawing)[name][0][0] for name in ("words", "network", "all together")] == [25, 50, 100 * whole["value"]]
@@ -153,7 +153,7 @@ def test_best_and_worst_labels_by_name(systems):
 
 def test_without_rare_labels_there_is_a_sentence(systems, monkeypatch):
     monkeypatch.setattr("plant_cli.report.result_sections.RARE", ("101-500",))
-    frequency, labels = write_labels(systems)
+    frequency, labels = write_label_sections(systems)
     assert [drawing.name for drawing in frequency.drawings] == ["label-frequency"]
     assert "No label with at most 50 training documents occurs in the test split" in frequency.missing[0]
     assert len(labels.tables) == 2  # of six labels all are among the best ten
@@ -249,7 +249,7 @@ def test_costs_are_the_records(systems, painted):
     system = replace(systems[0], stages={**systems[0].stages, "finetune": record})
     table = tabulate_cost(system)
     assert table.rows[0][:6] == ["finetune", 12.3, 1.5, 1000, 10, 216e6]
-    assert count_operations(system, record) == 2e6 * 3 * 36
+    assert read_operations(system, record) == 2e6 * 3 * 36
     section = write_cost([system])
     assert list(section.missing) == []
     axes = painted(section.drawings[0])["axes"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from plant_cli.api import Column, Table
-from plant_cli.report.text import count, format_cell, format_row, printable, printable_cell, write_latex, write_markdown
+from plant_cli.report.text import format_cell, format_row, printable, printable_cell, show_count, write_latex, write_markdown
 
 TABLE = Table(
     title="Two\nlines",
@@ -24,7 +24,7 @@ def test_cells() -> None:
 
 
 def test_numbers_of_things() -> None:
-    assert [count(n, "document") for n in (0, 1, 1234)] == ["0 documents", "1 document", "1,234 documents"]
+    assert [show_count(n, "document") for n in (0, 1, 1234)] == ["0 documents", "1 document", "1,234 documents"]
 
 
 def test_markdown_keeps_a_row_on_a_line() -> None:

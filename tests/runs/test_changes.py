@@ -9,7 +9,7 @@ from plant_cli.api import ArtefactError, Options, option
 from plant_cli.data.files import hash_file
 from plant_cli.data.records import StageRecord
 from plant_cli.runs.changes import (
-    find_changes,
+    find_stage_changes,
     find_stale_inputs,
     hash_source,
     hash_sources,
@@ -25,9 +25,9 @@ SECTIONS = {"data": {"path": "a.csv", "text_column": "text"}, "machine": {"seed"
 
 def test_what_changed_is_said_key_by_key(run: Run, make_record: Make) -> None:
     record = make_record(options={"k": 5, "score": {"name": "mig", "base": 2}}, sections=SECTIONS)
-    assert find_changes(record, {"k": 5, "score": {"name": "mig", "base": 2}}, SECTIONS, run) == []
+    assert find_stage_changes(record, {"k": 5, "score": {"name": "mig", "base": 2}}, SECTIONS, run) == []
     now = {**SECTIONS, "machine": {**SECTIONS["machine"], "seed": 1, "precision": "bf16"}}
-    assert find_changes(record, {"k": 6, "score": {"name": "mig", "base": 10}}, now, run) == [
+    assert find_stage_changes(record, {"k": 6, "score": {"name": "mig", "base": 10}}, now, run) == [
         "k was 5 and is now 6",
         "score.base was 2 and is now 10",
         "machine.precision was None and is now 'bf16'",
@@ -38,7 +38,7 @@ def test_what_changed_is_said_key_by_key(run: Run, make_record: Make) -> None:
 def test_where_it_ran_or_lay_is_no_change(run: Run, make_record: Make) -> None:
     record = make_record(sections=SECTIONS)
     moved = {"data": {"path": "/b/a.csv", "text_column": "text"}, "machine": {"seed": 0, "device": "cuda", "threads": 8}}
-    assert find_changes(record, {}, moved, run) == []
+    assert find_stage_changes(record, {}, moved, run) == []
     assert stage_key(record, "d") == stage_key(make_record(sections=moved), "d")
 
 
@@ -46,7 +46,7 @@ def test_the_file_of_rows_that_cannot_be_read_is_no_change_and_stays_in_the_key(
     """Its path becomes absolute once it exists: a stage must not refuse what it wrote itself. Keys that were recorded stay valid."""
     record = make_record(sections={"data": {"text_column": "text", "rejects": "bad.tsv"}})
     for named in ("/here/bad.tsv", None):
-        assert find_changes(record, {}, {"data": {"text_column": "text", "rejects": named}}, run) == []
+        assert find_stage_changes(record, {}, {"data": {"text_column": "text", "rejects": named}}, run) == []
         assert stage_key(record, "d") != stage_key(make_record(sections={"data": {"text_column": "text", "rejects": named}}), "d")
 
 

@@ -22,7 +22,7 @@ from plant_cli.runs.recipes import (
     find_recipe,
     flag_layer,
     load_recipe,
-    merge,
+    merge_layers,
     nest,
     parse_command,
     parse_sets,
@@ -78,7 +78,7 @@ def test_values_nested_beyond_measure_are_refused(text: str) -> None:
 
 
 def test_later_layers_win_and_mappings_are_merged() -> None:
-    merged = merge(parse_yaml("a: {x: 1, y: 2}\nb: {z: 3}", "base"), parse_yaml("a: {y: 5}", "over"))
+    merged = merge_layers(parse_yaml("a: {x: 1, y: 2}\nb: {z: 3}", "base"), parse_yaml("a: {y: 5}", "over"))
     assert merged.values == {"a": {"x": 1, "y": 5}, "b": {"z": 3}}
     assert merged.origin(("a", "x")) == "base:1"
     assert merged.origin(("a", "y")) == "over:1"
@@ -87,9 +87,11 @@ def test_later_layers_win_and_mappings_are_merged() -> None:
 
 def test_merging_leaves_its_arguments_alone() -> None:
     base = parse_yaml("a: {x: {u: 1}}", "base")
-    merge(base, parse_yaml("a: {x: {v: 2}}", "over"))
+    merge_layers(base, parse_yaml("a: {x: {v: 2}}", "over"))
     assert base.values == {"a": {"x": {"u": 1}}}
-    assert merge(RecipeLayer({"a": {"x": [1, 2]}}), RecipeLayer({"a": {"x": [3]}})).values == {"a": {"x": [3]}}  # lists are not joined
+    assert merge_layers(RecipeLayer({"a": {"x": [1, 2]}}), RecipeLayer({"a": {"x": [3]}})).values == {
+        "a": {"x": [3]}
+    }  # lists are not joined
 
 
 @pytest.mark.parametrize(
@@ -105,24 +107,24 @@ def test_merging_leaves_its_arguments_alone() -> None:
     ],
 )
 def test_another_component_keeps_none_of_the_old_ones_options(base: Any, over: Any, expected: Any) -> None:
-    merged = merge(RecipeLayer({"model": {"backbone": base}}), RecipeLayer({"model": {"backbone": over}}))
+    merged = merge_layers(RecipeLayer({"model": {"backbone": base}}), RecipeLayer({"model": {"backbone": over}}))
     assert merged.values == {"model": {"backbone": expected}}
 
 
 def test_a_stage_with_an_option_called_name_is_no_component() -> None:
-    merged = merge(RecipeLayer({"make": {"name": "a", "size": 3}}), RecipeLayer({"make": {"name": "b"}}))
+    merged = merge_layers(RecipeLayer({"make": {"name": "a", "size": 3}}), RecipeLayer({"make": {"name": "b"}}))
     assert merged.values == {"make": {"name": "b", "size": 3}}
 
 
 def test_origins_of_a_replaced_component_are_forgotten() -> None:
     base = parse_yaml("model:\n  backbone: {name: tiny, layers: 3}", "base")
-    merged = merge(base, nest(("model", "backbone"), "big", "--set"))
+    merged = merge_layers(base, nest(("model", "backbone"), "big", "--set"))
     assert merged.origin(("model", "backbone", "name")) == "--set"
     assert merged.origin(("model", "backbone", "layers")) == DEFAULT_ORIGIN
 
 
 def test_a_bare_name_keeps_its_origin_when_options_join_it() -> None:
-    merged = merge(parse_yaml("model:\n  backbone: tiny", "base"), nest(("model", "backbone", "layers"), 5, "--set"))
+    merged = merge_layers(parse_yaml("model:\n  backbone: tiny", "base"), nest(("model", "backbone", "layers"), 5, "--set"))
     assert merged.origin(("model", "backbone", "name")) == "base:2"
     assert merged.origin(("model", "backbone", "layers")) == "--set"
 
@@ -259,5 +261,5 @@ def test_a_mapping_that_a_tagged_step_does_not_have_is_taken_back(make_record: C
     values = parse_yaml(text, "again.yaml").values
     for tag, family in (("-plain", families[1]), ("-own", families[2])):
         section = f"eval{tag}"
-        merged = merge(RecipeLayer({section: values["eval"]}), RecipeLayer({section: values[section]})).values[section]
+        merged = merge_layers(RecipeLayer({section: values["eval"]}), RecipeLayer({section: values[section]})).values[section]
         assert ScoringOptions(**merged).metric_options == family

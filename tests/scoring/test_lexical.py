@@ -21,8 +21,8 @@ from plant_cli.data.words import count_known, number_words
 from plant_cli.relevance.mutual_information import mutual_information
 from plant_cli.scoring.lexical import (
     count_pieces,
+    cut_by_words,
     cut_documents,
-    cut_labels,
     cut_leads,
     cut_vocabulary,
     cut_word,
@@ -285,7 +285,7 @@ def test_labels_some_at_a_time_are_all_labels_at_once(drawn: Drawn, pairs: int, 
     whole, few = measure_relevance(*given).toarray(), measure_relevance(*given, 3).toarray()
     left_out, best = leave_out_words(*given, k=99).matrix.toarray(), leave_out_words(*given, k=4)
     monkeypatch.setattr("plant_cli.scoring.lexical.WORD_LABEL_PAIRS", pairs)
-    assert len(cut_labels(drawn.counts, drawn.gold)) > 1
+    assert len(cut_by_words(drawn.counts, drawn.gold)) > 1
     np.testing.assert_array_equal(measure_relevance(*given).toarray(), whole)
     np.testing.assert_array_equal(measure_relevance(*given, 3).toarray(), few)
     np.testing.assert_allclose(leave_out_words(*given, k=99).matrix.toarray(), left_out, atol=1e-7)
@@ -308,11 +308,11 @@ def test_memory_does_not_grow_with_documents_times_the_words_of_frequent_labels(
 
 
 def test_slices_of_labels_meet_no_more_words_than_they_may(drawn: Drawn) -> None:
-    slices = cut_labels(drawn.counts, drawn.gold, 40)
+    slices = cut_by_words(drawn.counts, drawn.gold, 40)
     assert [label for part in slices for label in range(part.start, part.stop)] == list(range(drawn.gold.shape[1]))
     met = (drawn.gold.T @ (drawn.counts > 0)).toarray() > 0
     assert all(met[part].sum() <= 40 or part.stop == part.start + 1 for part in slices)
-    assert cut_labels(drawn.counts, csr_array((30, 0))) == []
+    assert cut_by_words(drawn.counts, csr_array((30, 0))) == []
 
 
 def test_scores_are_cosines_whatever_the_scale_of_a_label(drawn: Drawn) -> None:

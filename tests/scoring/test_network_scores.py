@@ -23,7 +23,7 @@ from plant_cli.scoring.averaging import Mean, average_members, find_best, join_m
 from plant_cli.scoring.calibration import Calibration
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fused_scorers import Combination
-from plant_cli.scoring.network_scores import FINAL_SCORES, Combine, NetworkModel, TopCollector, score_documents, top_labels
+from plant_cli.scoring.network_scores import FINAL_SCORES, LogitCombiner, NetworkModel, TopCollector, score_documents, top_labels
 from plant_cli.scoring.top_labels import Scoring, TopLabels
 from tests.scoring.conftest import split_words
 
@@ -152,7 +152,7 @@ def test_scorers_do_not_find_what_a_shortlist_left_out(weight: float) -> None:
     combination = Combination(scorers=fitted.scorers, calibration=Calibration(linear=linear), train_counts=fitted.scorers.train_counts)
     scored = fitted.scorers.score(split_words(["fever and chills"]), SilentReporter(), "texts")
     logits = torch.tensor([[UNSCORED, 2.0, UNSCORED, -2.0]])
-    found = Combine(combination, scored)(np.array([0]), logits)
+    found = LogitCombiner(combination, scored)(np.array([0]), logits)
     assert (found == UNSCORED).tolist() == [[True, False, True, False]]
 
 
@@ -223,7 +223,7 @@ def test_what_the_network_adds_is_its_weighted_logit_over_the_mean_of_the_candid
     linear = FrequencyLinear(knots=np.array([1.0]), weights=np.array([[0.5], [0.25]]), bias=np.array([-1.0]))
     combination = Combination(scorers=fitted.scorers, calibration=Calibration(linear=linear), train_counts=fitted.scorers.train_counts)
     scored = fitted.scorers.score(split_words(["fever and chills", "zzz"]), SilentReporter(), "texts")
-    rows, logits, combine = np.array([1, 0]), generator.normal(size=(2, 4)) * 60, Combine(combination, scored, explained=3)
+    rows, logits, combine = np.array([1, 0]), generator.normal(size=(2, 4)) * 60, LogitCombiner(combination, scored, explained=3)
     whole = combine(rows, torch.from_numpy(logits))
     for row, own, mixed in zip(rows, np.clip(logits, -50, 50), whole.numpy(), strict=True):
         listed = scored.pairs.labels[scored.pairs.rows == row]

@@ -30,7 +30,7 @@ from plant_cli.data.labels import LabelTable
 from plant_cli.data.word_analysis import PLAIN
 from plant_cli.network.hardware import Hardware
 from plant_cli.registry import installed
-from plant_cli.training.planning import Cost, Estimate, Job, Part, Planner, StepTrial, outline, report, size_of
+from plant_cli.training.planning import Cost, Estimate, Job, Part, Planner, StepTrial, outline, report_plans, size_of
 from plant_cli.training.training_options import ROLES, Schedule
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
@@ -193,7 +193,7 @@ def test_tables_show_each_figure_once_and_what_does_not_fit() -> None:
         memory={"weights": 3 * 10**9, "best": 0}, disk={}, work={"padding": 0.25}, seconds=3600.0, parts=parts, micro_batch=2
     )
     words = Estimate(memory={"counting": 10**9}, disk={"result": 10**9}, work={"documents": 9}, seconds=None)
-    result = report({"mig": words, "finetune": network, "predict": network}, 2 * 10**9, "cpu", ["a note"])
+    result = report_plans({"mig": words, "finetune": network, "predict": network}, 2 * 10**9, "cpu", ["a note"])
     parameters, taken = result.tables
     assert parameters.rows == [["finetune, predict", "backbone", 1000, 0, "0.000"]]
     rows = {str(row[0]): row[1:] for row in taken.rows}

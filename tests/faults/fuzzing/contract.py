@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from plant_cli.api import PlantError
-from plant_cli.cli.failures import describe
+from plant_cli.cli.failures import describe_error
 from plant_cli.report.text import printable
 from tests.faults.fuzzing.inputs import Files
 
@@ -69,9 +69,9 @@ def check_message(error: PlantError) -> str:
     for name, text in parts.items():
         if not isinstance(text, str) or not text.strip():
             raise Broken(f"the part '{name}' of the message is empty: {parts}")
-    if len(describe(error)) > LONGEST_MESSAGE:
-        raise Broken(f"a message of {len(describe(error)):,} characters: {describe(error)[:300]}…")
-    printable(describe(error)).encode("utf-8", "backslashreplace")
+    if len(describe_error(error)) > LONGEST_MESSAGE:
+        raise Broken(f"a message of {len(describe_error(error)):,} characters: {describe_error(error)[:300]}…")
+    printable(describe_error(error)).encode("utf-8", "backslashreplace")
     words = re.sub(r"'[^']*'|\d+|0x\w+", "#", error.what.splitlines()[0])
     return f"{type(error).__name__}: {words.partition(':')[0][:80]}"
 

@@ -27,7 +27,7 @@ from plant_awd_lstm.language_model import (
     fit_vocabulary,
     locked_dropout,
     read_documents,
-    read_vocabulary,
+    read_language_model_vocabulary,
 )
 from references import assert_equal, random_tensors
 from torch import Tensor
@@ -75,7 +75,7 @@ def test_one_word_is_too_few() -> None:
 
 def test_it_is_saved_as_a_list(tmp_path: Path, vocabulary: Vocabulary) -> None:
     vocabulary.save(tmp_path)
-    again = read_vocabulary(tmp_path)
+    again = read_language_model_vocabulary(tmp_path)
     assert again == vocabulary
     assert again.hash == vocabulary.hash != Vocabulary(vocabulary.words[:-1]).hash
 
@@ -84,7 +84,7 @@ def test_it_is_saved_as_a_list(tmp_path: Path, vocabulary: Vocabulary) -> None:
 def test_a_damaged_file_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "vocabulary.json").write_text(content)
     with pytest.raises(ArtefactError, match="damaged"):
-        read_vocabulary(tmp_path)
+        read_language_model_vocabulary(tmp_path)
 
 
 QUIET = AwdLstmOptions(embedding_dropout=0, input_dropout=0, hidden_dropout=0, output_dropout=0, weight_dropout=0)

@@ -11,7 +11,13 @@ import pytest
 import torch
 from plant_awd_lstm import AwdLstmOptions
 from plant_awd_lstm.language_model import BEGIN, PAD, UNKNOWN, Encoder, LanguageModel, Sizes, Vocabulary
-from plant_awd_lstm.language_model_files import import_weights, read_description, read_weights, read_words, weights_path
+from plant_awd_lstm.language_model_files import (
+    import_weights,
+    read_language_model_description,
+    read_language_model_weights,
+    read_words,
+    weights_path,
+)
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -22,11 +28,11 @@ from .conftest import SIZES
 
 def test_weights_come_back(language_model: Callable[..., Path], vocabulary: Vocabulary) -> None:
     folder = language_model()
-    sizes, perplexities = read_description(folder)
+    sizes, perplexities = read_language_model_description(folder)
     assert (sizes, perplexities) == (SIZES, {"forward": 12.5, "backward": 13.5})
     first, second = (Encoder(len(vocabulary), sizes, AwdLstmOptions()) for _ in range(2))
-    read_weights(folder, "forward", first, vocabulary)
-    read_weights(folder, "backward", second, vocabulary)
+    read_language_model_weights(folder, "forward", first, vocabulary)
+    read_language_model_weights(folder, "backward", second, vocabulary)
     torch.manual_seed(0)
     drawn = Encoder(len(vocabulary), sizes, AwdLstmOptions())
     assert torch.equal(first.embedding.weight, drawn.embedding.weight)
@@ -37,14 +43,14 @@ def test_weights_that_do_not_belong_here_are_refused(language_model: Callable[..
     folder = language_model()
     other = Vocabulary((*vocabulary.words[:-1], "another"))
     with pytest.raises(ArtefactError, match="another vocabulary") as caught:
-        read_weights(folder, "forward", Encoder(len(other), SIZES, AwdLstmOptions()), other)
+        read_language_model_weights(folder, "forward", Encoder(len(other), SIZES, AwdLstmOptions()), other)
     assert str(weights_path(folder, "forward")) in caught.value.where
     larger = Encoder(len(vocabulary), Sizes(embedding=6, hidden=10, layers=2), AwdLstmOptions())
     with pytest.raises(ArtefactError, match=r"'layers.0.bias_hh' .* have shape \[36\], where the network has \[40\]"):
-        read_weights(folder, "forward", larger, vocabulary)
+        read_language_model_weights(folder, "forward", larger, vocabulary)
     weights_path(folder, "backward").unlink()
     with pytest.raises(ArtefactError, match="no language model that reads backward") as caught:
-        read_weights(folder, "backward", larger, vocabulary)
+        read_language_model_weights(folder, "backward", larger, vocabulary)
     assert "--directions backward" in caught.value.todo
 
 
@@ -52,7 +58,7 @@ def test_weights_that_do_not_belong_here_are_refused(language_model: Callable[..
 def test_a_damaged_description_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "language-model.json").write_text(content)
     with pytest.raises(ArtefactError, match="damaged"):
-        read_description(tmp_path)
+        read_language_model_description(tmp_path)
 
 
 WORDS = ["xxunk", "xxpad", "xxbos", "zebra", "fever", "cough"]

@@ -12,7 +12,7 @@ import pytest
 import torch
 from plant_backbones import E5, MultilingualOptions, packaged, plant_register_backbones
 from plant_backbones.packaged import E5_REVISION, PackagedFile, find_multilingual, load_multilingual
-from plant_backbones.packed_weights import AT_ONCE, dequantise, read_header, read_weights
+from plant_backbones.packed_weights import AT_ONCE, dequantise, read_header, read_packed_weights
 from transformers import BertModel
 
 from plant_cli.api import ArtefactError, ComponentError, MachineSection
@@ -93,7 +93,7 @@ def test_the_header_describes_the_model(weights_file: Callable[..., Path], tenso
 def test_the_tensors_fill_a_bert_encoder_without_remainder(weights_file: Callable[..., Path], tensors: Tensors) -> None:
     path = weights_file(tensors)
     header = read_header(path)
-    weights = read_weights(path, header)
+    weights = read_packed_weights(path, header)
     BertModel(header.config(), add_pooling_layer=False).load_state_dict(weights, strict=True)
     assert {tensor.dtype for tensor in weights.values()} == {torch.float32}
     np.testing.assert_array_equal(weights["embeddings.position_embeddings.weight"], tensors["emb.pos"])
@@ -189,7 +189,7 @@ def test_offsets_point_into_the_text_as_if_there_were_no_prefix() -> None:
 
 @pytest.mark.usefixtures("small_packages")
 def test_shapes_need_no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packaged, "read_weights", lambda *_: pytest.fail("the weights were read"))
+    monkeypatch.setattr(packaged, "read_packed_weights", lambda *_: pytest.fail("the weights were read"))
     with torch.device("meta"):
         backbone = load_multilingual(MultilingualOptions(adapter="lora"), CPU)
     assert next(backbone.module().parameters()).is_meta

@@ -17,10 +17,10 @@ from plant_datasets.mimic import (
     read_mimic3_codes,
     read_mimic4,
     read_mimic4_codes,
+    read_mimic_table,
     read_number,
     read_rare_lists,
     read_splits,
-    read_table,
 )
 
 from plant_cli.api import DataError, DataSection, Dataset
@@ -37,10 +37,14 @@ def cells(*values: str) -> tuple[str, ...]:
 @pytest.mark.parametrize(("lower", "packed"), [(False, False), (True, True)])
 def test_tables_are_found_and_read_in_any_case(tmp_path: Path, lower: bool, packed: bool) -> None:
     read = reading(write_mimic3(tmp_path / "deep" / "er", lower, packed).parent.parent)
-    assert list(read_table(read, "PROCEDURES_ICD", ("hadm_id", "icd9_code"), cells)) == [("100", "0066"), ("100", "66"), ("101", "3893 ")]
+    assert list(read_mimic_table(read, "PROCEDURES_ICD", ("hadm_id", "icd9_code"), cells)) == [
+        ("100", "0066"),
+        ("100", "66"),
+        ("101", "3893 "),
+    ]
     assert [path.name.lower() for path in read.files] == [f"procedures_icd.csv{'.gz' if packed else ''}"]
     with pytest.raises(DataError, match="no column icd_code"):
-        next(read_table(read, "PROCEDURES_ICD", ("icd_code",), cells))
+        next(read_mimic_table(read, "PROCEDURES_ICD", ("icd_code",), cells))
 
 
 def test_missing_and_repeated_tables(tmp_path: Path) -> None:
@@ -55,10 +59,10 @@ def test_missing_and_repeated_tables(tmp_path: Path) -> None:
 def test_a_row_that_is_cut_off_is_named_by_the_line_in_which_it_begins(tmp_path: Path) -> None:
     (tmp_path / "NOTEEVENTS.csv").write_text('HADM_ID,TEXT\n1,"a\nb"\n2\n3,"c\n"\n')
     read = reading(tmp_path)
-    assert list(read_table(read, "NOTEEVENTS", ("text",), cells)) == [("a\nb",), ("c\n",)]
+    assert list(read_mimic_table(read, "NOTEEVENTS", ("text",), cells)) == [("a\nb",), ("c\n",)]
     assert [(row.line, row.why) for row in read.bad.rows] == [(4, "1 fields, the header has 2")]
     with pytest.raises(DataError, match="a row cannot be read: 1 fields") as caught:
-        list(read_table(reading(tmp_path, strict=True), "NOTEEVENTS", ("text",), cells))
+        list(read_mimic_table(reading(tmp_path, strict=True), "NOTEEVENTS", ("text",), cells))
     assert "line 4" in caught.value.where
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 from plant_datasets import CARDS, plant_register_datasets
-from plant_datasets.named_corpora import count, describe_counts, find_split_folders, fits
+from plant_datasets.named_corpora import count_corpus, describe_counts, find_split_folders, fits
 from round_trips import write_files, write_format
 
 from plant_cli.api import DataError, DataSection, Dataset, UsageError
@@ -108,9 +108,9 @@ def test_all_counts_must_agree(counts: dict[str, int], expected: dict[str, int],
 
 def test_labels_are_counted_as_a_run_keeps_them() -> None:
     frame = pl.LazyFrame({"doc_id": ["1", "2"], "text": ["a", "b"], "labels": [["x ", "", None], ["x", " "]]})
-    assert count(Dataset(splits={"train": frame})) == {"train": 2, "labels": 1}
+    assert count_corpus(Dataset(splits={"train": frame})) == {"train": 2, "labels": 1}
     labels = pl.LazyFrame({"label": ["x"], "title": [None]})
-    assert count(Dataset(splits={"train": frame}, labels=labels)) == {"train": 2, "labels": 1, "label names": 1}
+    assert count_corpus(Dataset(splits={"train": frame}, labels=labels)) == {"train": 2, "labels": 1, "label names": 1}
 
 
 @pytest.mark.parametrize("form", ["pecos", "attentionxml"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from plant_decoders.label_tables import fill_up, take_rows
+from plant_decoders.label_tables import fill_up, look_up_labels
 from references import assert_equal, upstream_of
 from torch import Tensor
 
@@ -254,9 +254,9 @@ def test_sharpness_scales_the_scores_and_keeps_the_order(build: Build, reading: 
 
 def test_rows_of_tables_and_labels_that_are_filled_up() -> None:
     table, labels = torch.arange(6.0).view(3, 2), torch.tensor([2, 0])
-    assert take_rows(table, None, sparse=True) is table
-    assert take_rows(table, labels, sparse=False).tolist() == [[4, 5], [0, 1]]
-    assert take_rows(table[:, 0], labels, sparse=True).tolist() == [4, 0]
+    assert look_up_labels(table, None, sparse=True) is table
+    assert look_up_labels(table, labels, sparse=False).tolist() == [[4, 5], [0, 1]]
+    assert look_up_labels(table[:, 0], labels, sparse=True).tolist() == [4, 0]
     assert fill_up(torch.tensor([3, 1])).tolist() == [3, *[1] * 63]
     assert len(fill_up(torch.arange(64))) == 64
 

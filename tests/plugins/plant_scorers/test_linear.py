@@ -14,18 +14,18 @@ from plant_scorers.vectors import Vectoriser
 
 from plant_cli.api import ComponentError, Reason
 from plant_cli.scoring.sparse_scores import cut_folds
-from plant_cli.testing.scorer_checks import SCORER_TEXTS, TRAIN, read_sample, sample_input
+from plant_cli.testing.scorer_checks import SCORER_TEXTS, TRAIN, read_sample, sample_scorer_input
 
 
 def weights(**options: object) -> np.ndarray:
-    scorer = fit(LinearOptions(**options), sample_input()).scorer
+    scorer = fit(LinearOptions(**options), sample_scorer_input()).scorer
     assert isinstance(scorer, LinearScorer)
     return scorer.weights.toarray()
 
 
 @pytest.mark.parametrize("largest", [1, 100])
 def test_weights_solve_the_normal_equations(largest: int) -> None:
-    given = sample_input()
+    given = sample_scorer_input()
     x = Vectoriser.fit(given.documents, pieces=False)[1].toarray().astype(np.float64)
     expected = np.linalg.solve(x.T @ x + 0.5 * np.eye(x.shape[1]), x.T @ given.gold.toarray()).T
     np.testing.assert_allclose(weights(pieces=False, strength=0.5, terms=1000, largest=largest), expected, atol=1e-3)
@@ -37,7 +37,7 @@ def test_weights_solve_the_normal_equations(largest: int) -> None:
     ids=["some", "all", "words of one document"],
 )
 def test_left_out_scores_are_of_weights_solved_without_the_documents(rows: Sequence[int], texts: Sequence[str]) -> None:
-    given = replace(sample_input(), rows=np.array(rows), documents=read_sample(texts))
+    given = replace(sample_scorer_input(), rows=np.array(rows), documents=read_sample(texts))
     fitted = fit(LinearOptions(strength=0.5, terms=1000), given)
     assert fitted.left_out is not None
     found, whole = fitted.left_out
@@ -57,7 +57,7 @@ def test_left_out_scores_are_of_weights_solved_without_the_documents(rows: Seque
 
 
 def test_the_second_view_scores_by_all_weights_and_is_left_out_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    given, texts = sample_input(), read_sample(SCORER_TEXTS)
+    given, texts = sample_scorer_input(), read_sample(SCORER_TEXTS)
     scorer = fit(LinearOptions(terms=2), given).scorer
     assert isinstance(scorer, LinearScorer)
     pruned, whole = (view.toarray() for view in scorer.score(texts))
@@ -83,7 +83,7 @@ def test_pruned_weights_are_the_largest() -> None:
 
 def test_the_squared_hinge_finds_the_labels_too() -> None:
     pytest.importorskip("sklearn")
-    scorer = fit(LinearOptions(loss="squared-hinge"), sample_input()).scorer
+    scorer = fit(LinearOptions(loss="squared-hinge"), sample_scorer_input()).scorer
     [found] = scorer.score(read_sample(SCORER_TEXTS))
     assert found.toarray()[0].argmax() == 0
     assert found.toarray()[4].max() > 0
@@ -92,10 +92,10 @@ def test_the_squared_hinge_finds_the_labels_too() -> None:
 def test_the_squared_hinge_without_scikit_learn_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.svm", None)
     with pytest.raises(ComponentError, match="scikit-learn is not installed"):
-        fit(LinearOptions(loss="squared-hinge"), sample_input())
+        fit(LinearOptions(loss="squared-hinge"), sample_scorer_input())
 
 
 def test_reasons_are_words_of_the_document_also_where_training_knew_only_a_part() -> None:
-    scorer = fit(LinearOptions(), sample_input()).scorer
+    scorer = fit(LinearOptions(), sample_scorer_input()).scorer
     assert scorer.explain(read_sample(["a fever"]), [0]) == [Reason(text="fever", words=("fever",))]
     assert scorer.explain(read_sample(["feverish she was"]), [0]) == [Reason(text="feverish", words=("feverish",))]

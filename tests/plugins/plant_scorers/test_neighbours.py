@@ -6,11 +6,11 @@ import numpy as np
 from plant_scorers import NeighboursOptions
 from plant_scorers.neighbours import NeighbourScorer, fit
 
-from plant_cli.testing.scorer_checks import TRAIN, read_sample, sample_input
+from plant_cli.testing.scorer_checks import TRAIN, read_sample, sample_scorer_input
 
 
 def test_a_training_document_is_its_own_nearest_neighbour_and_not_when_left_out() -> None:
-    given = sample_input()
+    given = sample_scorer_input()
     fitted = fit(NeighboursOptions(neighbours=1, lead=0), given)
     [found] = fitted.scorer.score(read_sample(TRAIN))
     assert found.toarray()[4].nonzero()[0].tolist() == given.gold.toarray()[4].nonzero()[0].tolist()
@@ -21,20 +21,20 @@ def test_a_training_document_is_its_own_nearest_neighbour_and_not_when_left_out(
 
 
 def test_beginnings_are_a_view_of_their_own() -> None:
-    scorer = fit(NeighboursOptions(lead=3), sample_input()).scorer
+    scorer = fit(NeighboursOptions(lead=3), sample_scorer_input()).scorer
     assert isinstance(scorer, NeighbourScorer)
     whole, lead = scorer.score(read_sample(["patient with fever and nothing else"]))
     assert (whole.toarray() != lead.toarray()).any()
 
 
 def test_of_a_new_document_too_the_beginning_alone_is_compared_with_beginnings() -> None:
-    scorer = fit(NeighboursOptions(lead=3), sample_input()).scorer
+    scorer = fit(NeighboursOptions(lead=3), sample_scorer_input()).scorer
     long, short = (scorer.score(read_sample([text]))[1].toarray() for text in ("patient with fever and fracture", "patient with fever"))
     np.testing.assert_array_equal(long, short)
 
 
 def test_reasons_name_training_documents_that_have_the_label() -> None:
-    given = sample_input()
+    given = sample_scorer_input()
     reason = fit(NeighboursOptions(), given).scorer.explain(read_sample(["fever and cough"]), [0])[0]
     assert not reason.words
     assert reason.text.startswith("similar to ")

@@ -10,7 +10,7 @@ import pytest
 from plant_scorers import WordsOptions
 from plant_scorers.word_relevance import WordScorer, fit, positive_information
 
-from plant_cli.testing.scorer_checks import SCORER_TEXTS, TRAIN, read_sample, sample_input
+from plant_cli.testing.scorer_checks import SCORER_TEXTS, TRAIN, read_sample, sample_scorer_input
 
 
 def test_information_counts_where_a_word_is_more_frequent_with_the_label() -> None:
@@ -21,7 +21,7 @@ def test_information_counts_where_a_word_is_more_frequent_with_the_label() -> No
 
 
 def test_scores_are_cosines_of_tf_idf_and_information() -> None:
-    given = sample_input()
+    given = sample_scorer_input()
     fitted = fit(WordsOptions(min_df=1), given)
     assert isinstance(fitted.scorer, WordScorer)
     gold, count = given.gold.toarray(), len(TRAIN)
@@ -43,7 +43,7 @@ def test_scores_are_cosines_of_tf_idf_and_information() -> None:
 
 def test_words_are_too_rare_where_the_left_out_document_is_one_of_those_that_have_them() -> None:
     """A word of three documents is in two others: too few where three are wanted."""
-    given, options = sample_input(), WordsOptions(min_df=3)
+    given, options = sample_scorer_input(), WordsOptions(min_df=3)
     documents = read_sample([text + (" rash" if row in (0, 4, 8) else "") for row, text in enumerate(TRAIN)])
     plain, found = fit(options, given).left_out, fit(options, replace(given, documents=documents)).left_out
     assert plain is not None
@@ -53,13 +53,13 @@ def test_words_are_too_rare_where_the_left_out_document_is_one_of_those_that_hav
 
 
 def test_pruning_keeps_the_words_of_highest_relevance() -> None:
-    scorer = fit(WordsOptions(min_df=1, terms=1), sample_input()).scorer
+    scorer = fit(WordsOptions(min_df=1, terms=1), sample_scorer_input()).scorer
     assert isinstance(scorer, WordScorer)
     assert np.diff(scorer.relevance.indptr).max() == 1
 
 
 def test_reasons_are_words_of_the_document() -> None:
-    scorer = fit(WordsOptions(min_df=1), sample_input()).scorer
+    scorer = fit(WordsOptions(min_df=1), sample_scorer_input()).scorer
     reason = scorer.explain(read_sample(["cough and fever of somebody"]), [0])[0]
     assert set(reason.words) <= {"cough", "fever", "and"}
     assert "fever" in reason.words
