@@ -29,7 +29,7 @@ from plant_cli.cli.flags import GENERAL, Flag, first_clause, stage_flags
 from plant_cli.cli.help import sort_by_work
 from plant_cli.data.loading import ANY
 from plant_cli.data.records import RunHeader, StageRecord
-from plant_cli.registry import installed
+from plant_cli.registry import GENERAL_FLAGS, GENERAL_LETTERS, RESERVED, installed
 from plant_cli.runs.recipes import load_recipe, shipped_recipes
 
 DOCS = Path(__file__).parent
@@ -263,6 +263,13 @@ def option_list() -> Iterator[str]:
     yield from (f"`choice(kind, default, help)`: {lower_first(first_sentence(api.choice.__doc__))}", "")
 
 
+def reserved_names() -> Iterator[str]:
+    """The names that a stage and its options may not have."""
+    stages, flags = (", ".join(map(code, sorted(names))) for names in ((*RESERVED, *SHARED_SECTIONS), GENERAL_FLAGS))
+    yield f"A stage may not be called {stages}, nor begin with the name of another stage and a dash."
+    yield from (f"Its options may not be called {flags}, nor have the letters {', '.join(map(code, GENERAL_LETTERS))}.", "")
+
+
 def record_pages() -> Iterator[str]:
     """The keys of the JSON records in a run folder."""
     for file, model in (("run.json", RunHeader), ("stage.json", StageRecord)):
@@ -329,6 +336,7 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     **{f"example-{kind.name}": partial(example_page, kind.name) for kind in TABLE},
     "spec": partial(class_list, Spec),
     "options": option_list,
+    "reserved": reserved_names,
     "records": record_pages,
     "layers": layer_list,
     "errors": error_classes,

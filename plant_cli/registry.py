@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections import Counter, defaultdict
@@ -18,12 +19,12 @@ import pluggy
 from pydantic import ValidationError
 
 from plant_cli.api.components import PluginRecord, Spec, SpecT
-from plant_cli.api.context import NAME_RULE, names_folder
 from plant_cli.api.errors import ComponentError, PluginError, near_names
 from plant_cli.api.hooks import ENTRY_POINT_GROUP, HOOK_SPECS, HOOKS
 from plant_cli.api.options import SHARED_SECTIONS, Choice, Options, former_names
-from plant_cli.api.specs import KINDS, TABLE, Kind, StageSpec, kind_of
+from plant_cli.api.specs import KINDS, TABLE, AnalyserSpec, Kind, StageSpec, kind_of
 
+NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")  # of a component
 RESERVED = ("corpus", "extends", "summary", "help")  # names with another meaning in a run, a recipe or the command line
 GENERAL_FLAGS = (
     "force",
@@ -202,13 +203,17 @@ class Registry:
 def _check_spec(kind: Kind, spec: Spec) -> None:
     """Refuse a spec whose name, texts, options or sections cannot be used."""
     words = spec.name.split(" ") if isinstance(spec.name, str) else []
-    if not all(map(names_folder, words)) or not 1 <= len(words) <= (2 if kind.name == "stage" else 1):
-        raise TypeError(f"{kind.hook} returned a spec with the name {str(spec.name)[:40]!r}: names have {NAME_RULE}")
+    if not all(map(NAME.fullmatch, words)) or not 1 <= len(words) <= (2 if kind.name == "stage" else 1):
+        raise TypeError(
+            f"{kind.hook} returned a spec with the name {str(spec.name)[:40]!r}: names have small letters, digits and single dashes"
+        )
     if not isinstance(spec.summary, str) or not isinstance(spec.source, str):
         raise TypeError(f"{kind.hook}: summary and source of '{spec.name}' must be text")
     if not (isinstance(spec.options, type) and issubclass(spec.options, Options)):
         raise TypeError(f"{kind.hook}: options of '{spec.name}' must be a class of plant_cli.api.Options")
     _check_options(kind, spec)
+    if isinstance(spec, AnalyserSpec) and spec.options.model_fields:
+        raise TypeError(f"{kind.hook}: '{spec.name}' has options, but a recipe cannot set options of an analyser")
     if isinstance(spec, StageSpec):
         unknown = sorted({*spec.sections} - {*SHARED_SECTIONS})
         if unknown:

@@ -60,6 +60,17 @@ def plant_register_stages():
     return [StageSpec(name="{name}", summary="A thorn.", run=lambda *_: Result(), sections=("{section}",))]
 """
 
+ANALYSER = """
+from plant_cli.api import AnalyserSpec, Options, hookimpl, option
+
+class Given(Options):
+    depth: int = option(1, "How deep.")
+
+@hookimpl
+def plant_register_analysers():
+    return [AnalyserSpec(name="thorn", summary="A thorn.", options=Given, load=lambda options, language: None)]
+"""
+
 STAGE_WITH = """
 from plant_cli.api import Choice, Options, Result, StageSpec, choice, hookimpl, option
 
@@ -91,6 +102,12 @@ def plant_register_stages():
         (GOOD.replace('"thorn"', "3"), "returned a spec with the name '3': names have small letters"),
         (GOOD.replace('"thorn"', '"../thorn"'), "returned a spec with the name '../thorn'"),
         (GOOD.replace('"thorn"', '"two thorns"'), "returned a spec with the name 'two thorns'"),
+        (GOOD.replace('"thorn"', '"Thorn"'), "returned a spec with the name 'Thorn'"),
+        (
+            GOOD.replace('"thorn"', '"a_thorn"'),
+            "returned a spec with the name 'a_thorn': names have small letters, digits and single dashes",
+        ),
+        (ANALYSER, "'thorn' has options, but a recipe cannot set options of an analyser"),
         (GOOD.replace('"A thorn."', "None"), "summary and source of 'thorn' must be text"),
         (GOOD.replace("options=ThornOptions", "options=dict"), "options of 'thorn' must be a class"),
         (STAGE.format(name="thorn", section="nonsense"), "'thorn' names the section 'nonsense': there are data, model, machine"),

@@ -14,11 +14,11 @@ class Spec:
     """What a plugin registers for one component: every spec has these fields."""
 
     name: str
-    """Small letters and dashes; unique within its kind."""
+    """Small letters, digits and single dashes, such as `word-bag`; unique within its kind."""
     summary: str
-    """One sentence for lists and help."""
+    """One sentence for lists and help; it ends in a full stop and has at most 160 characters."""
     options: type[Options] = NoOptions
-    """The class of its options."""
+    """The class of its options; the checks demand `help` for each of them."""
     source: str = ""
     """The paper and equation that it implements; may be empty."""
 

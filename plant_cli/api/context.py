@@ -56,7 +56,7 @@ class Table:
     columns: Sequence[Column]
     """Name and format of each column."""
     rows: Sequence[Sequence[Cell]]
-    """One cell for each column."""
+    """One cell for each column: text, a number or None."""
     notes: Sequence[str] = ()
     """Lines below the table."""
 
@@ -243,7 +243,7 @@ class StageContext(Protocol):
         """True after the user asked to stop: save a checkpoint and raise `Interrupted`."""
 
     def corpus(self) -> Corpus:
-        """The corpus of the run. The first call prepares it; later calls check its hashes."""
+        """The corpus of the run, with its hashes checked. If the run has none yet, a stage prepares it, and an action fails."""
 
     def component(self, kind: type[SpecT], chosen: Choice) -> tuple[SpecT, Options]:
         """The spec of a chosen component and its validated options: `context.component(LossSpec, options.loss)`.

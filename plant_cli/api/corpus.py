@@ -202,7 +202,12 @@ class WordReducer(Protocol):
     """Reduces the forms of a word in one language to one form."""
 
     def reduce(self, word: str) -> str:
-        """The reduced form of a lower-cased word; the same word always gives the same form."""
+        """The reduced form of a word; the same word always gives the same form. An empty result leaves the word as it is.
+
+        Args:
+            word: letters and their marks, lower-cased, in Unicode normal form C; apostrophes and digits never arrive. The result gets
+                the same form.
+        """
 
 
 class Analyser(Protocol):

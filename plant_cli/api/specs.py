@@ -34,11 +34,13 @@ class StageSpec(Spec):
     help: str = ""
     """One or two sentences for `--help-all`, below the summary."""
     sections: tuple[Literal["data", "model", "machine"], ...] = ()
-    """Shared sections of recipes whose options the command also takes as flags."""
+    """Shared sections of recipes whose options the command also takes as flags: `data` to read the corpus, `model` to build the network,
+    `machine` for the seed and the device.
+    """
     writes: bool = True
     """False for an action: it has no folder and takes no lock. Its name may have two words, such as `mig show`."""
     takes: tuple[Literal["tag", "force", "resume"], ...] = ()
-    """General flags of an action, which reads them from its context; a stage has all three."""
+    """Which of the general flags `--tag`, `--force` and `--resume` an action has; a stage has all three."""
     needs_run: bool = True
     """False for an action that works without a run folder, such as `data make`."""
     parallel: bool = False
@@ -210,7 +212,7 @@ class AnalyserSpec(Spec):
     phrase: str = "in a form of its own"
     """How it counts words, for messages, such as "as lemmas"."""
     package: str | None = None
-    """The package whose version changes its words; the version is recorded with the corpus."""
+    """The package whose version changes its words; by default the distribution of the plugin. The version is recorded with the corpus."""
     automatic: int | None = None
     """Its rank among the analysers that `auto` tries, lowest first; None if it is used only by name."""
 

@@ -81,13 +81,19 @@ def choose_analyser(asked: str, texts: Sequence[str], reporter: Reporter) -> Ana
         code: None if asked == AUTO and code in FEW_FORMS else next((spec for spec in specs if _knows(spec, code)), None) for code in shares
     }
     _report(asked, shares, chosen, reporter)
-    packages = dict.fromkeys(spec.package for spec in chosen.values() if spec is not None and spec.package is not None)
+    packages = dict.fromkeys(name for spec in chosen.values() if spec is not None and (name := _package(spec)) is not None)
     return AnalyserRecord(
         asked=asked,
         shares=shares,
         methods={code: NO_ANALYSER if spec is None else spec.name for code, spec in chosen.items()},
         packages={name: version(name) for name in packages},
     )
+
+
+def _package(spec: AnalyserSpec) -> str | None:
+    """The package whose version is recorded; by default the distribution that registered the analyser."""
+    owner = installed().owner(AnalyserSpec, spec.name)
+    return spec.package or (owner.distribution if owner is not None and owner.version != "?" else None)
 
 
 def find_other_packages(record: AnalyserRecord) -> list[str]:

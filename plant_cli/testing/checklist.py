@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -18,7 +17,6 @@ from plant_cli.api.specs import KINDS, Kind, kind_of
 from plant_cli.registry import Registry, installed
 
 Check = Callable[[Any], None]
-KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _CHECKS: dict[type[Spec], list[Check]] = defaultdict(list)
 
 
@@ -84,12 +82,6 @@ def find_cases(plugin: str | None = None, registry: Registry | None = None) -> l
 def component_cases(plugin: str, kind: Kind, spec: Spec) -> list[Case]:
     """The cases of one component: the checks of every spec, then those of its kind."""
     return [Case(plugin=plugin, kind=kind.name, spec=spec, check=check) for check in (*checks_of(Spec), *checks_of(kind.spec))]
-
-
-@check(Spec)
-def name_is_kebab_case(spec: Spec) -> None:
-    """Lower-case words joined by hyphens; a stage's name may have two such words."""
-    assert all(KEBAB.fullmatch(word) for word in spec.name.split(" ")), f"'{spec.name}' is not kebab-case"
 
 
 @check(Spec)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 import unicodedata
+from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plant_cli.api import ComponentError, SilentReporter, TokenBatch
+from plant_cli.api import AnalyserSpec, ComponentError, PluginRecord, SilentReporter, TokenBatch
 from plant_cli.data import word_analysis as module
 from plant_cli.data.corpus_files import AnalyserRecord
 from plant_cli.data.languages import FUNCTION_WORDS, SCRIPTS, find_language, name_language, share_languages
@@ -192,6 +193,14 @@ def test_the_example_of_the_docs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.spell("Aquarum, aquam; AQUAS") == ["aqu"] * 3
     assert found.spell("O aquas!") == ["o", "aqu"]
     assert found.hash != PLAIN.hash
+
+
+def test_the_distribution_of_an_analyser_is_recorded_if_it_names_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = AnalyserSpec(name="plain-words", summary="Words.", languages=("la",), load=lambda options, language: None)  # type: ignore[arg-type,return-value]
+    owner = PluginRecord(name="latin", distribution="pytest", version=version("pytest"))
+    known = SimpleNamespace(specs=lambda kind: [spec], find=lambda kind, name: spec, owner=lambda kind, name: owner)
+    monkeypatch.setattr(module, "installed", lambda: known)
+    assert choose("plain-words", "Gallia")[0].packages == {"pytest": version("pytest")}
 
 
 @pytest.mark.parametrize("asked", ["auto", "none", "lemmas", "stems"])

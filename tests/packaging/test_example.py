@@ -39,7 +39,7 @@ def test_it_is_listed_beside_the_built_in_ones(environment: dict[str, str], tmp_
     plugins = json.loads(_python(environment, tmp_path, "-m", "plant_cli", "plugins", "--format", "json"))["plugins"]
     (example,) = [p for p in plugins if p["name"] == "example"]
     assert (example["distribution"], example["version"], example["state"]) == ("plant-example", "0.1.0", "ok")
-    assert sorted(c["kind"] for c in example["components"]) == sorted(KINDS)
+    assert {c["kind"] for c in example["components"]} == {*KINDS}
     assert len(plugins) > 1
 
 
@@ -50,6 +50,8 @@ def test_its_stage_has_a_command_flags_and_a_folder(environment: dict[str, str],
     assert [row["label"] for row in rows] == ["fog", "frost", "gale", "heat", "rain", "snow"]
     written = (tmp_path / "plant-run" / "label-card" / "labels.tsv").read_text(encoding="utf-8")
     assert written.splitlines() == [f"{row['label']}\t{row['documents']}" for row in rows]
+    (table,) = json.loads(_python(environment, tmp_path, "-m", "plant_cli", "label-card", "show", "--format", "json", "-q"))["tables"]
+    assert [row["label"] for row in table["rows"]] == [row["label"] for row in rows]
 
 
 def test_its_own_tests_pass(environment: dict[str, str], tmp_path: Path) -> None:

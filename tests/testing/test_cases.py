@@ -17,7 +17,7 @@ def test_a_component_gets_the_checks_of_all_and_of_its_kind() -> None:
     spec = LossSpec(name="thorn", summary="A thorn.", stage="label", build=lambda options: None)  # type: ignore[arg-type,return-value]
     found = cases.component_cases("rose", KINDS["loss"], spec)
     names = [str(case) for case in found]
-    assert "rose-loss-thorn-name_is_kebab_case" in names
+    assert "rose-loss-thorn-summary_is_one_sentence" in names
     assert "rose-loss-thorn-order_does_not_matter" in names
     assert len(names) == len(set(names)) == len(checks_of(Spec)) + len(checks_of(LossSpec))
 

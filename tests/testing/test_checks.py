@@ -72,7 +72,6 @@ def test_what_every_component_owes() -> None:
     good = Spec(name="deep-hole", summary="A hole.", options=Required)
     for check in checks_of(Spec):
         check(good)
-    stopped(specs.name_is_kebab_case, Spec(name="Deep_hole", summary="A hole."), "kebab-case")
     stopped(specs.summary_is_one_sentence, Spec(name="hole", summary="a hole"), "full stop")
     stopped(specs.summary_is_one_sentence, Spec(name="hole", summary="x" * 200 + "."), "201 characters")
     stopped(specs.every_option_has_help, Spec(name="hole", summary="A hole.", options=Silent), "quiet")

@@ -1,4 +1,4 @@
-"""A command: how often each label of the corpus occurs, as a table in the run folder."""
+"""A stage: how often each label of the corpus occurs; and an action that shows its table."""
 
 from plant_cli.api import Column, Options, Result, StageSpec, Table, hookimpl, option
 from plant_cli.kit import replacing
@@ -22,6 +22,12 @@ def run(context, options):
     )
 
 
+def show(context, options):
+    text = (context.input("label-card", context.tag) / "labels.tsv").read_text(encoding="utf-8")
+    rows = [line.split("\t") for line in text.splitlines()]
+    return Result(tables=[Table(title="Labels of train", columns=(Column(name="label"), Column(name="documents")), rows=rows)])
+
+
 @hookimpl
 def plant_register_stages():
     return [
@@ -30,8 +36,9 @@ def plant_register_stages():
             summary="Count the training documents of each label.",
             options=LabelCardOptions,
             run=run,
-            sections=("data", "machine"),
+            sections=("data",),
             group="Corpus",
             examples=("plant label-card --dataset weather", "plant label-card corpus.csv --minimum 5"),
-        )
+        ),
+        StageSpec(name="label-card show", summary="Show the table of label-card.", run=show, writes=False, takes=("tag",)),
     ]
