@@ -24,7 +24,7 @@ from plant_cli.api.hooks import ENTRY_POINT_GROUP, HOOK_SPECS, HOOKS
 from plant_cli.api.options import SHARED_SECTIONS, Choice, Options, former_names
 from plant_cli.api.specs import KINDS, TABLE, AnalyserSpec, Kind, StageSpec, kind_of
 
-NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")  # of a component
+COMPONENT_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")  # of a component
 RESERVED = ("corpus", "extends", "summary", "help")  # names with another meaning in a run, a recipe or the command line
 GENERAL_FLAGS = (
     "force",
@@ -203,7 +203,7 @@ class Registry:
 def _check_spec(kind: Kind, spec: Spec) -> None:
     """Refuse a spec whose name, texts, options or sections cannot be used."""
     words = spec.name.split(" ") if isinstance(spec.name, str) else []
-    if not all(map(NAME.fullmatch, words)) or not 1 <= len(words) <= (2 if kind.name == "stage" else 1):
+    if not all(map(COMPONENT_NAME.fullmatch, words)) or not 1 <= len(words) <= (2 if kind.name == "stage" else 1):
         raise TypeError(
             f"{kind.hook} returned a spec with the name {str(spec.name)[:40]!r}: names have small letters, digits and single dashes"
         )
