@@ -61,12 +61,12 @@ def average_systems(context: StageContext, options: PredictOptions) -> Result:
     for folder in folders.values():
         if folder != context.folder or not options.auc:
             remove_scores(folder)
-    tuned = best["validation"]
-    value = tune_threshold(tuned.labels, tuned.scores, join_gold(splits["validation"]), len(corpus.labels), options.tune).value
+    validation = best["validation"]
+    value = tune_threshold(validation.labels, validation.scores, join_gold(splits["validation"]), len(corpus.labels), options.tune).value
     write_thresholds(context.folder, value, options.tune, corpus.labels.hash)
-    write_predictions(context.folder / VALIDATION_FILE, tuned.labels, tuned.scores, splits["validation"], corpus.labels)
-    top, split, k = best[options.split], splits[options.split], options.top_k
-    top = replace(top, labels=top.labels[:, :k], scores=top.scores[:, :k])
+    write_predictions(context.folder / VALIDATION_FILE, validation.labels, validation.scores, splits["validation"], corpus.labels)
+    split, scored, k = splits[options.split], best[options.split], options.top_k
+    top = replace(scored, labels=scored.labels[:, :k], scores=scored.scores[:, :k])
     decisions = None if thresholds is None else thresholds.decide(top.labels, top.scores)
     write_predictions(context.folder / PREDICTIONS, top.labels, top.scores, split, corpus.labels, decisions)
     result = report_scores(top, split, corpus, context.tag)
@@ -99,7 +99,7 @@ def _find_member(context: StageContext, name: str) -> tuple[str, Path, Callable[
 def _load(
     context: StageContext, options: PredictOptions, system: str, folder: Path, mig: Callable[[], Path | None]
 ) -> Callable[[SplitName, Keep], Cut]:
-    """A function that scores a split with a trained network and returns what was cut off."""
+    """A function that scores a split with a trained network and returns how much of its texts was not read."""
     corpus = context.corpus()
     model = load_model(replace(find_source(context, folder), relevance=mig))
 

@@ -67,12 +67,15 @@ class Judge:
         """Which documents and labels its figures are of, for the notes of a table."""
         without = int((self.gold.sum(axis=1) == 0).sum())
         documents = f"{len(self.split)} documents of {self.split.name}, {without} without gold counted as 0"
-        return f"{documents}; {np.count_nonzero(self.train_counts)} labels counted; convention plant; nothing is resampled"
+        return f"{documents}; {np.count_nonzero(self.train_counts)} labels counted; convention plant; figures have no interval"
 
     def figures(self, top: TopLabels) -> dict[str, float]:
         """MAP, P@5, micro-F1 and macro-F1, as fractions."""
-        found = {objective: self._measure(top, objective) for objective in OBJECTIVES}
-        return {name: compute_value(found[name if name in found else self.objective][name]) for name in VALIDATION_METRICS}
+        at_threshold: dict[str, dict[str, Metric]] = {objective: self._measure(top, objective) for objective in OBJECTIVES}
+        best_for = {
+            name: at_threshold.get(name, at_threshold[self.objective]) for name in VALIDATION_METRICS
+        }  # each F1 at its own threshold
+        return {name: compute_value(metrics[name]) for name, metrics in best_for.items()}
 
     def gain(self, top: TopLabels, other: TopLabels) -> Gain:
         """What some scores gain on others in MAP."""
@@ -96,7 +99,7 @@ class Judge:
         return {v.name: v for spec, options in self.families for v in spec.compute(data, options)}
 
     def save_thresholds(self, top: TopLabels, tune: str, session: Session, label_hash: str) -> float:
-        """Tune the threshold for all labels, or one for each (`per-label`), save it in the stage's folder, and give the one for all.
+        """Tune the threshold for all labels, or one for each (`per-label`), save it in the stage's folder, and return the one for all.
 
         The best labels of validation are saved, too: `plant thresholds` chooses other thresholds by them.
         """

@@ -1,4 +1,4 @@
-"""Stage 2 without a network, and what a network's stage 2 does with scorers: fitted on train, measured on validation. Imports no torch."""
+"""Scorers in stage 2, alone or with a network: they are fitted on train and measured on validation. This module imports no torch."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ def fit_chosen(given: StageInputs, options: FinetuneOptions) -> FusionFit | None
 
 
 def rank_scored(judge: Judge, scored: ScoredDocuments, *, left_out: bool = False) -> tuple[Calibrated, TopLabels]:
-    """Scorers without a network, calibrated on a split, and their best labels for it; each document's by weights learned without its fold.
+    """Calibrate scorers without a network on a split, and list their best labels for it.
+
+    Each document is ranked by weights fitted on the other folds.
 
     Pairs that no scorer lists come after those that one does. `left_out`: the split is train and the scores are left-out ones.
     """
@@ -91,8 +93,8 @@ def rank_scored(judge: Judge, scored: ScoredDocuments, *, left_out: bool = False
     calibrated = calibrate(pairs, judge.sorted_gold, counts, prior=ALONE, by_frequency=True, left_out=left_out)
     every = TopLabels.of(build_combination(judge, calibrated, scored.scorers).calibrate(scored), LABELS_JUDGED)
     best = pairs.top(calibrated.logits, LABELS_JUDGED)
-    listed = np.bincount(pairs.rows, minlength=pairs.shape[0]) >= min(LABELS_JUDGED, pairs.shape[1])
-    labels, scores = (np.where(listed[:, None], one, other) for one, other in ((best.labels, every.labels), (best.scores, every.scores)))
+    is_full = (np.bincount(pairs.rows, minlength=pairs.shape[0]) >= min(LABELS_JUDGED, pairs.shape[1]))[:, None]
+    labels, scores = np.where(is_full, best.labels, every.labels), np.where(is_full, best.scores, every.scores)
     return calibrated, TopLabels(labels=labels, scores=scores, assigned_share=every.assigned_share)
 
 
