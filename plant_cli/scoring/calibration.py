@@ -138,7 +138,7 @@ def find_bins(probabilities: Floats) -> npt.NDArray[np.int64]:
     return np.minimum((probabilities * BINS).astype(np.int64), BINS - 1)
 
 
-def calibration_error(distances: Floats, pairs: npt.NDArray[Any]) -> Floats:
+def calibration_error(distances: npt.NDArray[Any], pairs: npt.NDArray[Any]) -> Floats:
     """The expected calibration error, the mean over pairs of |mean probability − share right| in their bin; 0 without pairs.
 
     `distances` and `pairs` have the bins on the last axis; a distance is already multiplied by the bin's pairs.
