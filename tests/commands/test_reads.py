@@ -12,7 +12,6 @@ from plant_backbones.tiny import TinyBackbone
 from plant_cli.api import Request
 from plant_cli.data.tables import collect
 from plant_cli.data.word_analysis import WordAnalyser
-from plant_cli.network import reading_checks
 from plant_cli.registry import installed
 from plant_cli.relevance.relevance_table import load_relevance
 from plant_cli.runs.runner import RequestRunner
@@ -51,7 +50,7 @@ def test_a_text_is_read_once_a_command_and_split_and_tokenised_once_a_run(
     trained: Clinic, counts: dict[str, Counter[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loads: list[str] = []
-    monkeypatch.setattr(reading_checks, "load_relevance", lambda *given: loads.append(stage) or load_relevance(*given))
+    monkeypatch.setattr("plant_cli.relevance.relevance_table.load_relevance", lambda *given: loads.append(stage) or load_relevance(*given))
     found: dict[str, dict[str, Any]] = {name: {} for name in counts}
     for stage in READ:
         trained.run(stage)

@@ -19,7 +19,7 @@ from plant_cli.api import BackboneSpec, Choice, Interrupted, ModelSection, Silen
 from plant_cli.network import state_cache as cache
 from plant_cli.network.design import find_design
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import HiddenReader, LiveReader, tokenize
+from plant_cli.network.reading import HiddenReader, LiveReader, make_tokens
 from plant_cli.network.state_cache import CachedReader, StateCache, fingerprint_weights
 from plant_cli.registry import installed
 from plant_cli.runs.session import Session
@@ -44,7 +44,7 @@ def frozen(small_network: Callable[..., Any]) -> Any:
 
 def opened(network: Any, session: Session, hardware: Hardware = FP32, limit: float = 1.0, data: str = "d") -> HiddenReader:
     network.section = find_design(network.section, installed().resolve).section
-    live = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "train"), hardware)
+    live = LiveReader(network, make_tokens(network, TEXTS, SilentReporter(), "train"), hardware)
     return StateCache(session=session, data_hash=data, limit=limit, batch=2).open(live, "train")
 
 
@@ -92,7 +92,7 @@ def test_other_tokens_have_another_cache_although_they_are_as_many(frozen: Any, 
     frozen.section = find_design(frozen.section, installed().resolve).section
     states = StateCache(session=session, data_hash="d", limit=1.0, batch=2)
     for titles in (["fever", "broken leg"], ["broken leg", "fever"], ["broken", "leg fever"]):
-        live = LiveReader(frozen.eval(), tokenize(frozen, ["a cough", *titles], SilentReporter(), "train"), FP32)
+        live = LiveReader(frozen.eval(), make_tokens(frozen, ["a cough", *titles], SilentReporter(), "train"), FP32)
         rows = np.arange(3)
         found, expected = states.open(live, "train with titles").read(rows), live.read(rows)
         assert torch.allclose(found.hidden, expected.hidden * expected.mask.unsqueeze(2), atol=1e-6)
@@ -180,7 +180,7 @@ def test_a_full_disk_is_an_error_and_not_the_death_of_the_process(frozen: Any, s
     full = Path("/dev/full")
     if not full.exists():
         pytest.skip("no /dev/full here")
-    tokens = tokenize(frozen, TEXTS, SilentReporter(), "train")
+    tokens = make_tokens(frozen, TEXTS, SilentReporter(), "train")
     folder = session.run_path / "cache" / "hidden"
     monkeypatch.setattr(cache, "STATES", str(full))  # an absolute path wins over the folder
     with pytest.raises(OSError, match="No space left") as caught:
@@ -193,7 +193,7 @@ def test_texts_are_tokenised_once_for_each_backbone(frozen: Any, session: Sessio
     frozen.section = find_design(frozen.section, installed().resolve).section
     kept = StateCache(session=session, data_hash="d", limit=1.0, batch=2)
     first = kept.tokenize(frozen, TEXTS, "train with titles", FP32)
-    made = tokenize(frozen, TEXTS, SilentReporter(), "train")
+    made = make_tokens(frozen, TEXTS, SilentReporter(), "train")
     monkeypatch.setattr(cache, "make_tokens", lambda *given: pytest.fail("tokenised again"))
     for tokens in (first, kept.tokenize(frozen, TEXTS, "train with titles", FP32)):
         assert [ids.tolist() for ids in tokens.ids] == [ids.tolist() for ids in made.ids]

@@ -16,7 +16,7 @@ from plant_cli.api import ComponentError, Reading, SilentReporter
 from plant_cli.network import candidates
 from plant_cli.network.candidates import UNSCORED, ShortlistedLabels, _checked, measure_recall, score_all, score_pairs
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import LiveReader, tokenize
+from plant_cli.network.reading import LiveReader, make_tokens
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 TEXTS = ["a fever", "a cough and a leg", "leg", "the arm, broken in two places"]
@@ -24,7 +24,7 @@ TEXTS = ["a fever", "a cough and a leg", "leg", "the arm, broken in two places"]
 
 def test_recall_is_that_of_a_plain_loop(small_network: Callable[..., Any]) -> None:
     network = small_network(labels=9)
-    reader = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "test"), CPU)
+    reader = LiveReader(network, make_tokens(network, TEXTS, SilentReporter(), "test"), CPU)
     network.eval()
     with torch.no_grad():
         exact = [network.decoder(reader.read(np.array([row])))[0].topk(4).indices.tolist() for row in range(4)]

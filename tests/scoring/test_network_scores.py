@@ -18,7 +18,7 @@ from plant_cli.data.word_analysis import PLAIN
 from plant_cli.network.candidates import UNSCORED, ShortlistedLabels
 from plant_cli.network.cuts import Cut
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import LiveReader, tokenize
+from plant_cli.network.reading import LiveReader, make_tokens
 from plant_cli.scoring.averaging import Mean, average_members, find_best, join_mean
 from plant_cli.scoring.calibration import Calibration
 from plant_cli.scoring.frequency_linear import FrequencyLinear
@@ -34,7 +34,7 @@ TEXTS = ["a fever", "a cough and a fever and much more to be said about it all",
 
 
 def run_network(network: Any, k: int = 4, batch: int = 2, **options: Any) -> TopLabels:
-    reader = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "test"), CPU)
+    reader = LiveReader(network, make_tokens(network, TEXTS, SilentReporter(), "test"), CPU)
     scoring = Scoring(name="test", k=k, batch=batch, reporter=SilentReporter(), **options)
     return score_documents(network, reader, CPU, scoring)[FINAL_SCORES]
 
@@ -83,7 +83,7 @@ def test_scores_depend_neither_on_the_batch_nor_on_its_padding(small_network: Ca
 
 def test_the_network_is_run_once_for_several_mixtures(small_network: Callable[..., Any]) -> None:
     network = small_network()
-    reader = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "test"), CPU)
+    reader = LiveReader(network, make_tokens(network, TEXTS, SilentReporter(), "test"), CPU)
     scoring = Scoring(name="test", k=4, batch=2, reporter=SilentReporter())
     mixes = {"plain": lambda rows, logits: logits, "moved": lambda rows, logits: 2 * logits + torch.tensor([3.0, 0, 0, -3.0])}
     found = score_documents(network, reader, CPU, scoring, mixes)
@@ -118,7 +118,7 @@ def test_scoring_stops_when_it_is_asked_to(small_network: Callable[..., Any]) ->
 
 def test_what_is_kept_are_the_logits_of_the_first_mixture_once(small_network: Callable[..., Any]) -> None:
     network = small_network()
-    reader, reporter = LiveReader(network, tokenize(network, TEXTS, SilentReporter(), "test"), CPU), SilentReporter()
+    reader, reporter = LiveReader(network, make_tokens(network, TEXTS, SilentReporter(), "test"), CPU), SilentReporter()
     found: list[tuple[Any, Any]] = []
     scoring = Scoring(name="test", k=4, batch=2, reporter=reporter, keep=lambda *given: found.append(given))
     mixes = {"first": lambda rows, logits: logits + 1, "second": lambda rows, logits: logits}
@@ -198,7 +198,7 @@ print((after - before) * 1024 / (4 * BATCH * LABELS))
 def test_folding_changes_no_score(small_network: Callable[..., Any], dtype: torch.dtype) -> None:
     hardware = Hardware(device=torch.device("cpu"), dtype=dtype)
     network, reporter = small_network(labels=30), SilentReporter()
-    reader = LiveReader(network, tokenize(network, FEW_TEXTS, reporter, "test"), hardware)
+    reader = LiveReader(network, make_tokens(network, FEW_TEXTS, reporter, "test"), hardware)
     scoring = Scoring(name="test", k=5, batch=2, reporter=reporter)
     expected = score_documents(network, reader, hardware, scoring)[FINAL_SCORES]
     trained = network.decoder
