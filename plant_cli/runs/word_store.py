@@ -47,8 +47,9 @@ def open_words(
     """
     part = f"{name} {shard}" if shard else name
     key = hash_json({"data": corpus.data_hash, "split": part, "analyser": corpus.analyser.hash})
-    folder = session.run_path / CACHE / f"words-{part.replace(' ', '-').replace('/', '-of-')}-{key[:16]}"
-    locked = folder.parent / LOCKED
+    cache = (session.run_path / CACHE).resolve()  # in a copy of the run it is a link, to a folder that may still be missing
+    folder = cache / f"words-{part.replace(' ', '-').replace('/', '-of-')}-{key[:16]}"
+    locked = cache / LOCKED
     locked.mkdir(parents=True, exist_ok=True)
     with hold_lock(locked, "splitting texts into words", wait=math.inf, should_stop=session.should_stop):
         if not is_whole(folder / CACHE_MARK, f"the words of {part}", session.reporter.warn):

@@ -20,7 +20,7 @@ def write_corpus(folder: Path) -> Path:
     """Documents whose labels are their words."""
     folder.mkdir()
     draw = np.random.default_rng(0)
-    for split, size in (("train", 40), ("validation", 12)):
+    for split, size in (("train", 60), ("validation", 12)):
         chosen = [[WORDS[i] for i in draw.choice(len(WORDS), size=2, replace=False)] for _ in range(size)]
         texts = [f"seen today for {' and '.join(words)}, case {number}" for number, words in enumerate(chosen)]
         ids = [f"{split}-{number}" for number in range(size)]

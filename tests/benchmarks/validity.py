@@ -146,11 +146,11 @@ def count_covered(world: World, pairs: int, sets: int, resamples: int, seed: int
         generator = np.random.default_rng([seed, number])
         first, second = world.draw(generator)
         scores = evaluate(first, FAMILIES, replicates=resamples, generator=generator).scores
-        differences = {c.metric: c for c in compare_both((first, second), resamples, 1, generator)}
+        differences = {c["metric"]: c for c in compare_both((first, second), resamples, 1, generator)}
         for name, (value, difference) in truth.items():
             if name in differences and scores[name].low is not None:
                 covered[name]["value"].append(_covers(scores[name].low, scores[name].high, value))
-                covered[name]["difference"].append(_covers(differences[name].low, differences[name].high, difference))
+                covered[name]["difference"].append(_covers(differences[name]["low"], differences[name]["high"], difference))
     return {name: {"true": truth[name], **{what: _share(hits) for what, hits in found.items()}} for name, found in covered.items()}
 
 
