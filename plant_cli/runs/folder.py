@@ -320,7 +320,10 @@ def require_tag(tag: str | None) -> None:
 
 
 def _refuse_other(path: Path) -> None:
-    """Refuse a file, or a folder with other content than a run; traces of a process that is just making a run do not count."""
+    """Refuse a file, or a folder with other content than a run.
+
+    Traces of a process that is just making a run do not count, nor does the cache of one that ended before it was made.
+    """
     if path.is_symlink() and not path.exists():
         raise UsageError(
             f"'{path}' is a link that leads nowhere",
@@ -330,7 +333,7 @@ def _refuse_other(path: Path) -> None:
         )
     if not path.exists() or (path / HEADER_NAME).exists():
         return
-    if not path.is_dir() or any(entry.name != LOCK_NAME and not TEMPORARY.fullmatch(entry.name) for entry in path.iterdir()):
+    if not path.is_dir() or any(entry.name not in (LOCK_NAME, CACHE) and not TEMPORARY.fullmatch(entry.name) for entry in path.iterdir()):
         raise UsageError(
             f"'{path}' is not a run folder and not empty",
             where=str(path.absolute()),

@@ -257,4 +257,5 @@ def test_a_command_under_a_limit_that_is_too_small_says_so(tmp_path: Path, mebib
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 6, done.stderr
     parts = [line.split(":")[0].strip() for line in done.stderr.splitlines()[-4:]]
-    assert parts == ["error", "where", "expected", "what to do"]
+    assert parts[0].endswith("error"), parts  # a library may have been stopped in the midst of a line
+    assert parts[1:] == ["where", "expected", "what to do"]

@@ -5,13 +5,14 @@ Time is that which a process sees: what it spends waiting for a processor does n
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -43,9 +44,11 @@ def preload() -> None:
     import torch.distributed.tensor  # noqa: F401
     import transformers  # noqa: F401
 
+    from plant_cli.main import build
     from plant_cli.registry import installed
 
-    installed()
+    with redirect_stdout(io.StringIO()), suppress(SystemExit):  # the command line imports a part of its own when it is first read
+        build(installed())(["mig", "-h"], prog_name="plant")
     for name in ("plant_cli", "plant_awd_lstm", "plant_backbones", "plant_scorers", "plant_metrics", "plant_datasets", "plant_decoders"):
         for found in walk_packages(import_module(name).__path__, f"{name}."):
             import_module(found.name)

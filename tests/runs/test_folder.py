@@ -32,6 +32,12 @@ def test_creating_twice_opens_the_first(tmp_path: Path) -> None:
     assert again.header.data_hash == "d"
 
 
+def test_a_cache_that_another_process_left_is_no_other_content(tmp_path: Path) -> None:
+    (tmp_path / "cache" / "words-train").mkdir(parents=True)
+    assert Run.create(tmp_path).header.data_hash is None
+    assert (tmp_path / "cache" / "words-train").is_dir()
+
+
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(UsageError, match="not a run folder and not empty") as caught:
