@@ -41,6 +41,7 @@ class Ending:
 def preload() -> None:
     """Import what the commands of the campaign import, so that a forked process begins with it. Starts no thread."""
     import peft  # noqa: F401
+    import polars._utils.parquet  # noqa: F401  polars imports it when it first reads a file
     import torch.distributed.tensor  # noqa: F401
     import transformers  # noqa: F401
 
