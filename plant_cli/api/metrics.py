@@ -85,6 +85,8 @@ class MetricValue:
     """Maps the sums [R, M] of R resamples to values [R]."""
     per_document: npt.NDArray[np.float64] | None = None
     """Value of each document [N], NaN if undefined; None if there is no value per document."""
+    lower_is_better: bool = False
+    """Whether it is a loss: of two systems the one with the lower value is better."""
 
 
 @dataclass(frozen=True, kw_only=True)

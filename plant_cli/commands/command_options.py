@@ -348,7 +348,7 @@ class SignificanceOptions(ScoringOptions):
     systems: list[str] = option(
         ...,
         "A, then the systems to compare it with: folder in the run (finetune-baseline), tag, another run's folder, or predictions file. "
-        "A positive difference means that A is better.",
+        "A positive difference means that A is better (of a loss: worse).",
         argument=True,
         path=True,
         min_length=1,

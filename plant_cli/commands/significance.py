@@ -9,6 +9,7 @@ from plant_cli.evaluation.comparison import (
     Difference,
     compare_seeds,
     compare_systems,
+    gate_names,
     make_difference_tables,
     make_seed_tables,
     measure_gates,
@@ -19,7 +20,7 @@ from plant_cli.evaluation.counters import Families
 from plant_cli.evaluation.foreign import read_numbering
 from plant_cli.evaluation.gold import Gold, describe_gold, find_hierarchy, read_gold
 from plant_cli.evaluation.measurement import Measure, Measurement, Systems, keep_shared, measure_system
-from plant_cli.evaluation.results import check_gates, parse_gates
+from plant_cli.evaluation.results import check_gates, parse_gates, require_named
 from plant_cli.evaluation.systems import choose_families, find_seeds, find_system, shorten_names
 
 
@@ -41,6 +42,7 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
     measured = keep_shared(measured)
     comparisons: list[Difference] = []
     if len(measured) > 1:
+        require_named(gates, gate_names(metric.name for metric in measured[0][1][0].metrics))
         comparisons = compare_systems(
             measured,
             families,

@@ -6,9 +6,9 @@ seeds, and a `SeedDifference` for each metric and pair, seed by seed. System A i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import NormalDist
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 import numpy as np
 from scipy import stats
@@ -63,7 +63,8 @@ class Difference(TypedDict):
     wilcoxon_p: float | None  # signed ranks of per-document values
     wilcoxon_documents: int | None  # documents on which the systems differ
     wilcoxon_exact: bool | None
-    better: int | None  # documents on which A has the higher value
+    lower_is_better: NotRequired[bool]  # true for a loss: A is better where the difference is below 0
+    better: int | None  # documents on which A has the better value
     worse: int | None  # and B
     effect: float | None  # mean of the per-document differences over their standard deviation (Cohen's d of pairs)
     documents_for_a_point: int | None  # test documents needed to detect a difference of 1 point with 80% power; None: no document differs
@@ -198,7 +199,10 @@ def _describe(
         p = float(stats.wilcoxon(moved, method="approx").pvalue) if np.any(moved) else 1.0
         published = Published(gain=gain, low=plain_low, high=plain_high, p=p, over="replicates")
     counted = int(a.contributions.shape[0]) if isinstance(a, MetricValue) else a.documents
-    return Difference(
+    gains, falls = documents, isinstance(a, MetricValue) and a.lower_is_better
+    if gains is not None and falls:
+        gains = -gains
+    row = Difference(
         metric=a.name,
         a=names[0],
         b=names[1],
@@ -212,20 +216,23 @@ def _describe(
         wilcoxon_p=ranks.p if ranks else None,
         wilcoxon_documents=ranks.documents if ranks else None,
         wilcoxon_exact=ranks.exact if ranks else None,
-        better=None if documents is None else int((documents > ROUNDING).sum()),
-        worse=None if documents is None else int((documents < -ROUNDING).sum()),
+        better=None if gains is None else int((gains > ROUNDING).sum()),
+        worse=None if gains is None else int((gains < -ROUNDING).sum()),
         effect=float(np.mean(documents)) / spread if documents is not None and spread > ROUNDING else None,
         documents_for_a_point=needed_documents(counted, max(float(np.std(moved)) if moved.size else 0.0, error or 0.0)),
         published=published,
-        text=print_text(values[0], difference, low, high, p_values[1]),
-        text_paper=print_text(values[0], gain, plain_low, plain_high, published["p"]),
+        text=print_text(values[0], difference, low, high, p_values[1], falls=falls),
+        text_paper=print_text(values[0], gain, plain_low, plain_high, published["p"], falls=falls),
     )
+    if falls:
+        row["lower_is_better"] = True
+    return row
 
 
-def print_text(value: float, difference: float, low: float, high: float, p: float) -> str:
-    """As the paper prints it, in points, marked if p < 0.05 and the interval excludes 0: `23.0▲ (+3.0, [2.1, 3.9])`."""
+def print_text(value: float, difference: float, low: float, high: float, p: float, *, falls: bool = False) -> str:
+    """As the paper prints it, in points, marked if p < 0.05 and the interval excludes 0: `23.0▲ (+3.0, [2.1, 3.9])`; a loss `falls`."""
     significant = p < ALPHA and not low <= 0 <= high
-    marker = "" if not significant else "▲" if difference > 0 else "▼"
+    marker = "" if not significant else "▲" if (difference > 0) != falls else "▼"
     return f"{100 * value:.1f}{marker} ({100 * difference:+.1f}, [{100 * low:.1f}, {100 * high:.1f}])"
 
 
@@ -251,18 +258,26 @@ def needed_documents(documents: int, error: float, difference: float = POINT) ->
     return int(np.ceil(documents * (REACH * error / difference) ** 2)) or None
 
 
+def gate_names(metrics: Iterable[str]) -> list[str]:
+    """What a requirement may name, of some metrics; see `measure_gates`."""
+    return ["p", *(f"{kind}[{metric}]" for metric in metrics for kind in ("p", "difference"))]
+
+
 def measure_gates(differences: Sequence[Difference], *, paper: bool) -> dict[str, float | None]:
     """What a requirement may name: `p` of everything, `p[P@5]` and `difference[P@5]`; over several systems the worst.
 
-    p is the corrected one, or that of the published rule (`paper`). Where A is not better, p counts as 1.
+    p is the corrected one, or that of the published rule (`paper`). Where A is not better, p counts as 1. Of a loss the worst difference
+    is the largest.
     """
     values: dict[str, float | None] = {}
     for row in differences:
-        p = (row["published"]["p"] if paper else row["p_holm"]) if row["difference"] > 0 else 1.0
+        falls = row.get("lower_is_better", False)
+        p = (row["published"]["p"] if paper else row["p_holm"]) if (-row["difference"] if falls else row["difference"]) > 0 else 1.0
         for name in ("p", f"p[{row['metric']}]"):
             values[name] = max(p, values.get(name) or 0.0)
         name = f"difference[{row['metric']}]"
-        values[name] = row["difference"] if (known := values.get(name)) is None else min(row["difference"], known)
+        worst = max if falls else min
+        values[name] = row["difference"] if (known := values.get(name)) is None else worst(row["difference"], known)
     return values
 
 

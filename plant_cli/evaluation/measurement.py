@@ -91,7 +91,7 @@ def _average_metric(values: Sequence[Metric], stacks: dict[tuple[int, ...], Any]
 
     documents = [value.per_document for value in sums if value.per_document is not None]
     mean = np.mean(documents, axis=0) if len(documents) == len(sums) else None
-    return MetricValue(name=sums[0].name, contributions=stacks[key], combine=combine, per_document=mean)
+    return replace(sums[0], contributions=stacks[key], combine=combine, per_document=mean)
 
 
 def join_metrics(systems: Systems, families: Families) -> dict[tuple[str, str], WeightedMetric]:

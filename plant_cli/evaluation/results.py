@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 from pathlib import Path
@@ -179,16 +179,17 @@ def parse_gates(texts: Sequence[str]) -> list[Gate]:
     return gates
 
 
+def require_named(gates: Sequence[Gate], known: Collection[str], todo: str = "choose one of these") -> None:
+    """`UsageError` for a requirement on what is not measured."""
+    for gate in gates:
+        if gate.metric not in known:
+            what, expected = f"nothing here is named '{gate.metric}'", near_names(gate.metric, known)
+            raise UsageError(what, where=f"--require '{gate}'", expected=expected, todo=todo)
+
+
 def check_gates(gates: Sequence[Gate], values: Mapping[str, float | None], where: str) -> None:
     """Check every requirement; an undefined metric (None) meets none."""
-    for gate in gates:
-        if gate.metric not in values:
-            raise UsageError(
-                f"nothing here is named '{gate.metric}'",
-                where=f"--require '{gate}'",
-                expected=near_names(gate.metric, values),
-                todo="choose one of these; the results are written",
-            )
+    require_named(gates, values, todo="choose one of these; the results are written")
     reached = {g: values[g.metric] for g in gates}
     failed = [g for g, value in reached.items() if value is None or not _SIGNS[g.sign](value, g.bound)]
     if failed:

@@ -40,6 +40,12 @@ class GainOptions(Options):
     k: list[PositiveInt] = option([1, 3, 5, 10, 15], CUT_OFFS_HELP)
 
 
+class TopF1Options(Options):
+    """Cut-offs of F1@k."""
+
+    k: list[PositiveInt] = option([5], CUT_OFFS_HELP)
+
+
 class CoverageOptions(Options):
     """Cut-offs of coverage@k."""
 
@@ -108,6 +114,17 @@ def plant_register_metrics() -> Sequence[MetricSpec]:
             compute="plant_metrics.of_ranks:compute_average_precision",
         ),
         MetricSpec(
+            name="mrr",
+            summary="MRR: mean over documents of 1 / rank of the first right label.",
+            compute="plant_metrics.of_ranks:compute_reciprocal_rank",
+        ),
+        MetricSpec(
+            name="f1-at-k",
+            summary="F1@k: mean over documents of the F1 of the k highest-scored labels.",
+            options=TopF1Options,
+            compute="plant_metrics.of_ranks:compute_top_f1",
+        ),
+        MetricSpec(
             name="ndcg",
             summary="nDCG@k of gold labels: hits discounted by the logarithm of their rank, relative to the best order.",
             options=GainOptions,
@@ -123,9 +140,15 @@ def plant_register_metrics() -> Sequence[MetricSpec]:
         ),
         MetricSpec(
             name="f1",
-            summary="micro and macro precision, recall and F1 (macro-F1 of all labels, labels present, harmonic) and sample-F1 of what is "
-            "assigned at the threshold.",
+            summary="micro and macro precision, recall and F1 (macro-F1 of all labels, labels present, harmonic), weighted-F1 and "
+            "sample-F1 of what is assigned at the threshold.",
             compute="plant_metrics.of_assigned:compute_f1",
+        ),
+        MetricSpec(
+            name="whole-sets",
+            summary="subset-accuracy: share of documents whose assigned labels are just the right ones; Hamming-loss (the lower the "
+            "better): share of all pairs of document and label that are assigned wrongly or missed.",
+            compute="plant_metrics.of_assigned:compute_whole_sets",
         ),
         COVERAGE,
         HIERARCHY,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.sparse import csr_array, hstack
@@ -25,11 +26,11 @@ from plant_cli.kit import (
 
 
 def compute_f1(data: MetricInput, options: object) -> list[MetricValue]:
-    """Micro and macro precision, recall and F1, macro-F1 in its three readings, and sample-F1, the mean F1 of documents.
+    """Micro and macro precision, recall and F1, macro-F1 in its three readings, weighted-F1, and sample-F1, the mean F1 of documents.
 
     `settings["macro_f1"]` says which of the three the plain name `macro-F1` means: `all` (default), `present` or `harmonic`.
     macro-precision and macro-recall average all labels counted, as macro-F1 does; one that is undefined is 0. sample-F1 of a document
-    with neither gold nor assigned labels is 0.
+    with neither gold nor assigned labels is 0. weighted-F1 weighs each label by its gold documents, unseen ones, of F1 0, included.
     """
     assigned = find_assigned(data)
     right = (assigned & find_hits(data.top, data.gold)).sum(axis=1)
@@ -59,6 +60,11 @@ def compute_f1(data: MetricInput, options: object) -> list[MetricValue]:
         precision, recall = average_precision(sums), average_recall(sums)
         return divide(2 * precision * recall, precision + recall)
 
+    def weigh_by_gold(sums: Floats) -> Floats:
+        """The mean F1 of the gold assignments, each with the F1 of its label."""
+        tp, chosen, gold = split_counters(sums)
+        return divide((score_f1(tp, chosen, gold) * gold).sum(axis=1), gold.sum(axis=1))
+
     variants = {"all": average_all, "present": average_present, "harmonic": harmonic}
     plain = variants[data.settings.get("macro_f1", "all")]
     return [
@@ -69,7 +75,20 @@ def compute_f1(data: MetricInput, options: object) -> list[MetricValue]:
         MetricValue(name="macro-F1", contributions=counters, combine=plain),
         MetricValue(name="macro-F1-present", contributions=counters, combine=average_present),
         MetricValue(name="macro-F1-harmonic", contributions=counters, combine=harmonic),
+        MetricValue(name="weighted-F1", contributions=counters, combine=weigh_by_gold),
     ]
+
+
+def compute_whole_sets(data: MetricInput, options: object) -> list[MetricValue]:
+    """subset-accuracy, and Hamming-loss = labels that are wrongly assigned or missed / labels, those unseen in train included.
+
+    An assigned label that is no column of gold is a wrong one.
+    """
+    assigned = find_assigned(data)
+    right = (assigned & find_hits(data.top, data.gold)).sum(axis=1)
+    wrong = assigned.sum(axis=1) + count_gold(data) - 2 * right
+    loss = mean_of_documents("Hamming-loss", wrong / max(1, data.gold.shape[1]))
+    return [mean_of_documents("subset-accuracy", (wrong == 0).astype(np.float64)), replace(loss, lower_is_better=True)]
 
 
 def _micro(sums: Floats) -> Floats:

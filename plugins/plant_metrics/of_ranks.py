@@ -11,10 +11,29 @@ import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from plant_cli.api import MetricInput, MetricValue
-from plant_cli.kit import Floats, Integers, count_gold, divide, find_hits, find_predicted, labels_counted, mean_of_documents, ratio_of_sums
+from plant_cli.kit import (
+    Floats,
+    Integers,
+    count_gold,
+    divide,
+    find_hits,
+    find_predicted,
+    labels_counted,
+    mean_of_documents,
+    ratio_of_sums,
+    score_f1,
+)
 
 if TYPE_CHECKING:
-    from plant_metrics import CappedRecallOptions, CoverageOptions, GainOptions, PrecisionOptions, PropensityOptions, RecallOptions
+    from plant_metrics import (
+        CappedRecallOptions,
+        CoverageOptions,
+        GainOptions,
+        PrecisionOptions,
+        PropensityOptions,
+        RecallOptions,
+        TopF1Options,
+    )
 
 
 def compute_precision(data: MetricInput, options: PrecisionOptions) -> list[MetricValue]:
@@ -22,11 +41,23 @@ def compute_precision(data: MetricInput, options: PrecisionOptions) -> list[Metr
 
     `settings["precision_by"] = "returned"` divides by the number of labels predicted, at most k.
     """
-    hits = _hits_at(data, options.k)
-    returned = find_predicted(data).sum(axis=1)
-    shared = data.settings.get("precision_by", "k") == "returned"
-    sizes = {k: np.minimum(k, returned) if shared else np.full(len(returned), k) for k in options.k}
+    hits, sizes = _hits_at(data, options.k), _sizes_at(data, options.k)
     return [mean_of_documents(f"P@{k}", divide(hits[k], sizes[k])) for k in options.k]
+
+
+def compute_top_f1(data: MetricInput, options: TopF1Options) -> list[MetricValue]:
+    """F1@k = 2 hits among the first k / (k + |Y|), the F1 of P@k and R@k of a document; k as P@k divides.
+
+    Under the convention `annif`, which divides by what was returned, it is the F1@5 of Annif. Others take the F1 of the two means.
+    """
+    hits, sizes, gold = _hits_at(data, options.k), _sizes_at(data, options.k), count_gold(data)
+    return [mean_of_documents(f"F1@{k}", score_f1(hits[k], sizes[k], gold)) for k in options.k]
+
+
+def compute_reciprocal_rank(data: MetricInput, options: object) -> list[MetricValue]:
+    """1 / rank of the first right label; 0 where no label of the list is right."""
+    hits = find_hits(data.top, data.gold)
+    return [mean_of_documents("MRR", np.where(hits.any(axis=1), 1.0 / (1 + hits.argmax(axis=1)), 0.0))]
 
 
 def compute_recall(data: MetricInput, options: RecallOptions) -> list[MetricValue]:
@@ -83,6 +114,13 @@ def compute_binary_ndcg(data: MetricInput, options: GainOptions) -> list[MetricV
 def _hits_at(data: MetricInput, cut_offs: list[int]) -> dict[int, Integers]:
     hits = find_hits(data.top[:, : max(cut_offs)], data.gold)
     return {k: hits[:, :k].sum(axis=1) for k in cut_offs}
+
+
+def _sizes_at(data: MetricInput, cut_offs: list[int]) -> dict[int, Integers]:
+    """What P@k divides by, of each document."""
+    returned = find_predicted(data).sum(axis=1)
+    shared = data.settings.get("precision_by", "k") == "returned"
+    return {k: np.minimum(k, returned) if shared else np.full(len(returned), k) for k in cut_offs}
 
 
 def _capped(data: MetricInput, cut_offs: list[int], name: str) -> list[MetricValue]:

@@ -171,6 +171,7 @@ TEST = {"a": ["l0"], "b": ["l1", "new"], "c": []}
 def test_the_edges_are_defined(tmp_path):
     """Each as `docs/using.md` says."""
     nothing = evaluate(tmp_path, TEST, {"a": {}, "b": {}, "c": {}})
+    assert nothing.pop("Hamming-loss") == pytest.approx((1 / 4 + 2 / 4) / 2)  # three labels of train and a new one
     assert {value for name, value in nothing.items() if not name.startswith(("macro-AUC", "micro-AUC"))} == {0.0}
     tied = evaluate(tmp_path, TEST, {"a": {"l2": 0.5, "l1": 0.5, "l0": 0.5}, "b": {"l1": 0.5}, "c": {"l0": 0.9}})
     assert (tied["P@1"], tied["R@5"]) == (1.0, 0.75)  # ties by label index; the unseen gold label is missed; c is left out

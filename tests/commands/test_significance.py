@@ -202,6 +202,15 @@ def test_gates_of_significance(played, tmp_path):
     assert json.loads((tmp_path / "run" / "significance" / "significance.json").read_text())["comparisons"][0]["difference"] < 0
 
 
+@pytest.mark.parametrize(
+    "given", [{"require": ["p[P@1]<0.05"], "metric": ["MAP"]}, {"require": ["differnce[MAP]>0"]}, {"metric": ["MAPP"]}], ids=str
+)
+def test_a_metric_of_no_such_name_is_refused_before_documents_are_resampled(given, played, monkeypatch):
+    monkeypatch.setattr("plant_cli.commands.significance.compare_systems", lambda *_, **__: pytest.fail("resampled"))
+    with pytest.raises(UsageError, match=r"named '(p\[P@1\]|differnce\[MAP\]|MAPP)'"):
+        played("significance", systems=["finetune", "baseline"], **given, **QUICK)
+
+
 def test_a_file_with_an_order_of_labels(played, tmp_path):
     """Right labels for every document, as XMLRepository sparse text whose numbers count backwards."""
     order = [f"label {5 - i}" for i in range(6)]

@@ -16,6 +16,7 @@ from plant_cli.evaluation.comparison import (
     compare_systems,
     make_difference_tables,
     make_seed_tables,
+    measure_gates,
     needed_documents,
     print_text,
     summarise_seeds,
@@ -52,6 +53,20 @@ def test_a_positive_difference_means_that_the_first_is_better():
     assert (same["difference"], same["p"], same["wilcoxon_p"], same["published"]["p"]) == (0, 1.0, 1.0, 1.0)
     assert same["text"] == same["text_paper"] == f"{100 * same['value_a']:.1f} (+0.0, [0.0, 0.0])"
     assert [same[name] for name in ("better", "worse", "effect", "documents_for_a_point")] == [0, 0, None, None]
+
+
+def test_of_a_loss_the_lower_is_better():
+    def lose(shift):
+        return [replace(metric, lower_is_better=True) for metric in metrics(shift)]
+
+    rng = np.random.default_rng(2).normal(0, 0.01, 80)
+    worse, _, better, _ = quick(lose(0.1 + rng), lose(0.0), lose(0.3), permutations=499)
+    assert (worse["difference"] > 0, better["difference"] < 0) == (True, True)
+    assert ("▼" in worse["text"], "▲" in better["text"]) == (True, True)
+    assert (worse["better"], better["worse"], better["better"]) == (0, 0, 80)
+    reached = measure_gates([worse, better], paper=False)
+    assert (reached["p[P@5]"], reached["difference[P@5]"]) == (1.0, worse["difference"])
+    assert measure_gates([better], paper=False)["p"] < 0.05
 
 
 def test_holm_is_over_all_metrics_and_systems():

@@ -48,8 +48,8 @@ FOLDERS = (
 FIGURES = {"thresholds.json", "metrics.json", "intervals.json", "significance.json", "history.jsonl", "scorers.json"}
 """Files of which only the numbers count; their sentences may be reworded."""
 
-LATER = ("label_indices", "description", "alternatives", "parents")
-"""Columns that were added since the record was made: predictions name the same labels in `labels`, a vocabulary says more of labels."""
+LATER = ("label_indices", "description", "alternatives", "parents", "F1@5", "weighted-F1", "subset-accuracy", "Hamming-loss", "MRR")
+"""Columns and metrics that were added since the record was made: predictions name the same labels in `labels`, a vocabulary says more."""
 
 METRICS = ("MAP", "nDCG@5", "R@50", "micro-F1", "macro-F1")
 SAMPLED = 8
@@ -151,7 +151,7 @@ def hash_json(value: object) -> str:
 def keep_numbers(value: Any) -> Any:
     """A JSON value without its texts (wording, names, paths); mappings keep the keys of what remains."""
     if isinstance(value, Mapping):
-        return {key: keep_numbers(entry) for key, entry in value.items() if not isinstance(entry, str)}
+        return {key: keep_numbers(entry) for key, entry in value.items() if not isinstance(entry, str) and key not in LATER}
     if isinstance(value, list):
         return [keep_numbers(entry) for entry in value if not isinstance(entry, str)]
     return value

@@ -18,7 +18,17 @@ from napkinxc.metrics import (
 )
 from plant_metrics.of_ranks import inverse_propensities
 from scipy.sparse import csr_array
-from sklearn.metrics import f1_score, ndcg_score, precision_recall_fscore_support, precision_score, recall_score, roc_auc_score
+from sklearn.metrics import (
+    accuracy_score,
+    f1_score,
+    hamming_loss,
+    label_ranking_average_precision_score,
+    ndcg_score,
+    precision_recall_fscore_support,
+    precision_score,
+    recall_score,
+    roc_auc_score,
+)
 from torchmetrics.functional.classification import multilabel_auroc, multilabel_f1_score, multilabel_precision, multilabel_recall
 from torchmetrics.functional.retrieval import retrieval_precision, retrieval_r_precision, retrieval_recall
 
@@ -296,6 +306,40 @@ def test_equality_with_scikit_learn(seed, drawn, values_of):
     present = gold.any(axis=0)
     labels = precision_recall_fscore_support(gold[:, present], (dense >= 0.4)[:, present], average="macro", zero_division=0)[2]
     assert found["macro-F1-present"] == pytest.approx(labels)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_equality_of_sets_and_first_hits_with_scikit_learn(seed, drawn, values_of):
+    """On random documents, of which the first two are assigned just their labels, one of them none."""
+    data, dense, gold = drawn(seed)
+    gold[0], gold[1] = dense[0] >= 0.4, 0
+    dense[1] = np.minimum(dense[1], 0.3)
+    order = np.argsort(-dense, axis=1, kind="stable")[:, :7]
+    data = replace(data, gold=csr_array(gold), top=order, scores=np.take_along_axis(dense, order, axis=1))
+    found, chosen, top = values_of(data), dense >= 0.4, np.zeros_like(gold)
+    np.put_along_axis(top, order[:, :5], 1, axis=1)
+    assert found["weighted-F1"] == pytest.approx(f1_score(gold, chosen, average="weighted", zero_division=0))
+    assert found["subset-accuracy"] == accuracy_score(gold, chosen) >= 0.1
+    assert found["Hamming-loss"] == pytest.approx(hamming_loss(gold, chosen))
+    assert found["F1@5"] == pytest.approx(f1_score(gold, top, average="samples", zero_division=0))
+    firsts = np.zeros_like(gold)  # the reciprocal rank is the average precision of the first right label alone
+    for row, ranked in enumerate(order):
+        firsts[row, [label for label in ranked if gold[row, label]][:1]] = 1
+    known = firsts.any(axis=1)
+    assert found["MRR"] == pytest.approx(label_ranking_average_precision_score(firsts[known], dense[known]) * known.mean())
+
+
+def test_sets_and_first_hits_by_hand(make_input, values_of):
+    """Of three documents one is right, one misses a label that train does not know, one is assigned a label that the corpus has not."""
+    data = make_input([[0, 1], [2], [-1, 1]], [{0, 1}, {2, 3}, {1}], 4, train_counts=np.array([1, 2, 3, 0]))
+    found = values_of(data)
+    assert found["subset-accuracy"] == pytest.approx(1 / 3)
+    assert found["Hamming-loss"] == pytest.approx((0 + 1 + 1) / (3 * 4))
+    assert found["weighted-F1"] == pytest.approx((1 + 2 * 1 + 1 + 0) / 5)
+    assert found["MRR"] == pytest.approx((1 + 1 + 1 / 2) / 3)
+    assert found["F1@5"] == pytest.approx((2 * 2 / 7 + 2 * 1 / 7 + 2 * 1 / 6) / 3)
+    returned = values_of(replace(data, settings=CONVENTIONS["annif"].settings))
+    assert returned["F1@5"] == pytest.approx((1 + 2 / 3 + 2 / 3) / 3)
 
 
 @pytest.mark.parametrize("seed", range(4))
