@@ -30,6 +30,9 @@ from plant_cli.data.lines import (
     FORMATS as FORMATS,
 )
 from plant_cli.data.lines import (
+    SUFFIXES as SUFFIXES,
+)
+from plant_cli.data.lines import (
     BadRows as BadRows,
 )
 from plant_cli.data.lines import (

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import csv
 import gzip
 import io
+import lzma
 import stat
 import tempfile
+import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,10 +23,12 @@ from typing import IO, Any, cast
 
 import polars as pl
 
-from plant_cli.api import DataError, DataSection, UsageError, first_line, missing_package, near_names
+from plant_cli.api import DataError, DataSection, PlantError, UsageError, missing_package, near_names
+from plant_cli.data.file_kinds import HEAD, refuse_kind, refuse_members
 from plant_cli.data.files import naming_full_disk, replacing
 
-SUFFIXES = (".gz", ".zst")
+WRITTEN = (".gz", ".zst", ".bz2", ".xz")  # suffixes of packed files
+SUFFIXES = (*WRITTEN, ".zip")  # of those that are read
 FORMATS = (".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".tsv")  # of tables
 MARKS = {  # UTF-32 first: its mark begins as that of UTF-16 does
     codecs.BOM_UTF32_LE: "utf-32",
@@ -32,25 +37,35 @@ MARKS = {  # UTF-32 first: its mark begins as that of UTF-16 does
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
+READABLE = "a Parquet, JSON lines, CSV or TSV file (the last three may be packed: gzip, zstd, bzip2, xz, or alone in a zip archive)"
 _BLOCK = 1 << 18  # bytes
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_PACKERS = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"PK\x03\x04": "zip",
+    b"PK\x05\x06": "zip",
+}
+_MUCH, _TIMES = 1 << 28, 250  # bytes that a packed file may always give, and how many times its own size it may give beyond
+_TEXT_SUFFIXES = (".txt", ".tsv", ".csv", ".json", ".jsonl", ".ndjson", ".xml", ".rdf", ".ttl", ".nt", ".jsonld", ".svm", ".arff")
 
 
 def bare_name(path: Path) -> str:
     """A file's name without the suffix of its compression: `notes.csv` for `notes.csv.gz`."""
-    return path.name.removesuffix(path.suffix) if path.suffix in SUFFIXES else path.name
+    return path.name.removesuffix(path.suffix) if path.suffix.lower() in SUFFIXES else path.name
 
 
 def read_head(path: Path, expected: str) -> bytes:
-    """The first four bytes of a plain file; `DataError` if it is missing, is none, or cannot be read."""
+    """The first bytes of a plain file; `DataError` if it is missing, is none, or cannot be read."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             what = "a folder" if path.is_dir() else "no plain file: a device, a pipe or a socket has no end, or cannot be read twice"
             raise DataError(f"this is {what}", where=str(path), expected=expected, todo="name a file; write what a pipe gives into one")
         with path.open("rb") as stream:
-            return stream.read(4)
+            return stream.read(HEAD)
     except FileNotFoundError as error:
-        tables = [p.name for p in path.parent.iterdir() if Path(bare_name(p)).suffix in FORMATS] if path.parent.is_dir() else []
+        tables = [p.name for p in path.parent.iterdir() if Path(bare_name(p)).suffix.lower() in FORMATS] if path.parent.is_dir() else []
         near = near_names(path.name, tables)
         expected = near if near.startswith("did you mean") else expected
         todo = f"check the path; relative paths start at {Path.cwd()}"
@@ -60,32 +75,108 @@ def read_head(path: Path, expected: str) -> bytes:
 
 
 @contextmanager
-def open_bytes(path: Path, expected: str = "a file") -> Iterator[IO[bytes]]:
-    """Open a file for reading, decompressing it on the way.
+def open_bytes(path: Path, expected: str = READABLE) -> Iterator[IO[bytes]]:
+    """Open a file for reading; one packed by gzip, zstd, bzip2 or xz, or alone in a zip archive, is unpacked on the way.
 
     Raises:
-        DataError: it is missing, no plain file, or turns out to be truncated while it is read; the message says what was `expected`.
+        DataError: it is missing, no plain file, of a kind that holds no text, gives very many times its size, or turns out to be
+            truncated while it is read; the message says what was `expected`.
         ComponentError: it is compressed with zstd, and the package for that is not installed.
     """
     head = read_head(path, expected)
-    kind = "zstd" if head == _ZSTD else "gzip"
+    kind = _packer(head)
     try:
-        with path.open("rb") as raw, _unpack(raw, head, path) as stream:
-            yield stream
-    except OSError as error:
-        if not isinstance(error, gzip.BadGzipFile):
-            raise _unreadable(path, error, expected) from error
-        raise _damaged(kind, path, error) from error
+        with path.open("rb") as raw:
+            if kind is None:
+                refuse_kind(head, str(path), expected)
+                yield raw
+                return
+            with _unpack(raw, kind, path, expected) as packed, io.BufferedReader(_Limited(packed, path, kind), _BLOCK) as stream:
+                start = stream.peek(HEAD)[:HEAD]
+                refuse_kind(start, str(path), expected, f" in a {kind} file")
+                if start.startswith(b"PAR1") or _packer(start) is not None:
+                    what = f"in this {kind} file is another packed one" if _packer(start) else f"in this {kind} file is Parquet"
+                    raise DataError(what, where=str(path), expected=expected, todo="unpack it, and name what was in it")
+                yield stream
+    except PlantError:
+        raise
     except Exception as error:
-        if not isinstance(error, (EOFError, zlib.error)) and type(error).__name__ != "ZstdError":
-            raise
-        raise _damaged(kind, path, error) from error
+        if kind is not None and (isinstance(error, _DAMAGE) or type(error).__name__ == "ZstdError" or _is_damage(error)):
+            test = {"zip": "unzip"}.get(kind, kind)
+            what, todo = f"the {kind} file is truncated or damaged", f"copy or make the file again; `{test} -t` tests it"
+            raise DataError(what, where=str(path), expected=f"a complete {kind} file", todo=todo) from error
+        if isinstance(error, OSError):
+            raise _unreadable(path, error, expected) from error
+        raise
 
 
-def _unpack(raw: IO[bytes], head: bytes, path: Path) -> IO[bytes]:
-    if head == _ZSTD:
+_DAMAGE = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether an error of the system is none: gzip and bzip2 say so of what they cannot unpack."""
+    return isinstance(error, OSError) and error.errno is None
+
+
+def _packer(head: bytes) -> str | None:
+    return next((kind for mark, kind in _PACKERS.items() if head.startswith(mark)), None)
+
+
+def _unpack(raw: IO[bytes], kind: str, path: Path, expected: str) -> IO[bytes]:
+    if kind == "zip":
+        return _open_member(zipfile.ZipFile(raw), path, expected)
+    if kind == "zstd":
         return io.BufferedReader(_ZstdReader(raw, _zstandard(str(path)).ZstdDecompressor()), _BLOCK)
-    return cast(IO[bytes], gzip.open(raw, "rb")) if head.startswith(_GZIP) else raw
+    return cast(IO[bytes], gzip.open(raw) if kind == "gzip" else bz2.open(raw) if kind == "bzip2" else lzma.open(raw))
+
+
+def _open_member(archive: zipfile.ZipFile, path: Path, expected: str) -> IO[bytes]:
+    """The one file with text in a zip archive."""
+    refuse_members(archive.namelist(), str(path), expected)
+    parts = {member.filename: member.filename.split("/") for member in archive.infolist() if not member.is_dir()}
+    files = [name for name, part in parts.items() if not any(one.startswith((".", "__MACOSX")) for one in part)]
+    texts = [name for name in files if Path(name).suffix.lower() in _TEXT_SUFFIXES]
+    named = [name for name in texts if not Path(name).stem.lower().startswith(("readme", "license", "licence"))]
+    chosen = next((names for names in (named, texts, files) if len(names) == 1), None)
+    if chosen is None:
+        what = f"the zip archive holds {len(files):,} files" + (
+            f": {', '.join(files[:6])}{', …' if len(files) > 6 else ''}" if files else ""
+        )
+        raise DataError(
+            what,
+            where=str(path),
+            expected="an archive with one file of data",
+            todo=f"unpack it, and name a file or the folder: unzip {path}",
+        )
+    member = archive.getinfo(chosen[0])
+    if member.flag_bits & 1 or member.compress_type not in (0, 8, 12, 14):
+        what = "has a password" if member.flag_bits & 1 else "is packed in a way that is not known here"
+        raise DataError(f"the zip archive {what}", where=str(path), expected=expected, todo="unpack it, and name what was in it")
+    return archive.open(member)
+
+
+class _Limited(io.RawIOBase):
+    """What a packed file gives, as long as it is not very many times its own size."""
+
+    def __init__(self, packed: IO[bytes], path: Path, kind: str) -> None:
+        self._packed, self._path, self._kind, self._given = packed, path, kind, 0
+        self._most = max(_MUCH, _TIMES * path.stat().st_size)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._packed.read(len(buffer))
+        self._given += len(content)
+        if self._given > self._most:
+            raise DataError(
+                f"the {self._kind} file gives more than {_TIMES} times its own size",
+                where=f"{self._path} ({self._path.stat().st_size:,} bytes)",
+                expected="texts, which are packed to a tenth or so",
+                todo="look into it; if it is right, unpack it and name what was in it",
+            )
+        buffer[: len(content)] = content
+        return len(content)
 
 
 def _unreadable(path: Path, error: OSError, expected: str) -> DataError:
@@ -93,13 +184,8 @@ def _unreadable(path: Path, error: OSError, expected: str) -> DataError:
     return DataError(f"the file cannot be read: {error.strerror}", where=str(path), expected=expected, todo=todo)
 
 
-def _damaged(kind: str, path: Path, error: Exception) -> DataError:
-    what, todo = f"the {kind} file is truncated or damaged: {first_line(error)}", f"copy or make the file again; `{kind} -t` tests it"
-    return DataError(what, where=str(path), expected=f"a complete {kind} file", todo=todo)
-
-
-def read_bytes(path: Path, expected: str = "a file") -> bytes:
-    """All of a file, decompressed; see `open_bytes`."""
+def read_bytes(path: Path, expected: str = READABLE) -> bytes:
+    """All of a file, unpacked; see `open_bytes`."""
     with open_bytes(path, expected) as stream:
         return stream.read()
 
@@ -114,13 +200,17 @@ def writing_text(path: Path) -> Iterator[IO[str]]:
 @contextmanager
 def writing_bytes(path: Path) -> Iterator[IO[bytes]]:
     """Open a new file, compressed as its name says; equal bytes give equal files."""
+    suffix = path.suffix.lower()
     with path.open("wb") as raw:
-        if path.suffix == ".gz":
+        if suffix == ".gz":
             with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as zipped:  # no name and no time in the header
                 yield cast(IO[bytes], zipped)
-        elif path.suffix == ".zst":
+        elif suffix == ".zst":
             with _zstandard(str(path)).ZstdCompressor().stream_writer(raw) as packed:
                 yield packed
+        elif suffix in WRITTEN:
+            with bz2.open(raw, "wb") if suffix == ".bz2" else lzma.open(raw, "wb") as other:
+                yield cast(IO[bytes], other)
         else:
             yield raw
 

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, load_npz
 
 from plant_cli.api.errors import DataError, first_line
 from plant_cli.data.files import replacing
-from plant_cli.data.lines import FORMATS, SUFFIXES, BadRows, bare_name, read_head, spool, writing_bytes
+from plant_cli.data.lines import FORMATS, READABLE, SUFFIXES, WRITTEN, BadRows, bare_name, read_head, spool, writing_bytes
 from plant_cli.data.parquet import panics_as_errors
 from plant_cli.data.text_tables import peek_names, peek_text, read_text_table
 
@@ -40,10 +40,8 @@ def load_sparse(path: Path) -> csr_array:
         raise ValueError(first_line(error)) from error
 
 
-READABLE = "a Parquet, JSON lines, CSV or TSV file (the last three may be compressed with gzip or zstd)"
 _PARQUET = b"PAR1"
 LARGE_TABLE = 1 << 26  # bytes of a table; a larger one in text is not held
-_ZIP = b"PK\x03\x04"
 
 
 def scan_table(path: Path, *, encoding: str | None = None, bad: BadRows | None = None) -> pl.LazyFrame:
@@ -59,12 +57,8 @@ def scan_table(path: Path, *, encoding: str | None = None, bad: BadRows | None =
     Raises:
         DataError: the file is missing, empty, truncated, not in its encoding or no table; with the line where there is one.
     """
-    head = read_head(path, READABLE)
-    if head == _PARQUET:
+    if read_head(path, READABLE).startswith(_PARQUET):
         return _scan_parquet(path)
-    if head == _ZIP:
-        todo = "unpack it, or save the sheet as CSV"
-        raise DataError("the file is a zip archive or a spreadsheet", where=str(path), expected=READABLE, todo=todo)
     frames = read_text_table(path, encoding, BadRows(strict=True, todo="mend or remove this row") if bad is None else bad)
     held: list[pl.DataFrame] = []
     for frame in frames:
@@ -76,7 +70,9 @@ def scan_table(path: Path, *, encoding: str | None = None, bad: BadRows | None =
 
 def peek_columns(path: Path, encoding: str | None = None) -> list[str]:
     """The columns of a table, from its first lines; none for a JSON list and for what is no table."""
-    return _scan_parquet(path).collect_schema().names() if read_head(path, READABLE) == _PARQUET else peek_names(peek_text(path, encoding))
+    if read_head(path, READABLE).startswith(_PARQUET):
+        return _scan_parquet(path).collect_schema().names()
+    return peek_names(peek_text(path, encoding))
 
 
 def text_columns(given: str, columns: Sequence[str]) -> list[str]:
@@ -94,13 +90,13 @@ def join_columns(names: Sequence[str]) -> pl.Expr:
 
 def table_format(path: Path) -> str | None:
     """The format that a file's name promises, such as `.csv` (for `x.csv.gz` too); None when it promises no table."""
-    suffix = Path(bare_name(path)).suffix
+    suffix = Path(bare_name(path)).suffix.lower()
     return suffix if suffix in FORMATS else None
 
 
 def base_name(path: Path) -> str:
     """The file's name without the suffixes of its format: `notes` for `notes.csv.gz`."""
-    return bare_name(path).removesuffix(table_format(path) or "")
+    return Path(bare_name(path)).stem if table_format(path) else bare_name(path)
 
 
 def name_beside(corpus: Path, what: str) -> Path:
@@ -133,7 +129,8 @@ def whole_numbers(column: str) -> pl.Expr:
 def output_format(path: Path) -> str:
     """The format in which `write_table` writes a file of that name; ask before long work for the table."""
     form = table_format(path)
-    if form is None or (form == ".parquet" and path.suffix in SUFFIXES):
+    packed = path.suffix.lower() if path.suffix.lower() in SUFFIXES else None
+    if form is None or (packed and (form == ".parquet" or packed not in WRITTEN)):
         raise DataError(
             f"no table format goes by the name '{path.name}'",
             where=str(path),

@@ -16,6 +16,7 @@ from polars.exceptions import PolarsError
 
 from plant_cli.api.errors import DataError, first_line
 from plant_cli.data.blocks import cut_by_size
+from plant_cli.data.file_kinds import TABLE_EXPECTED, refuse_text
 from plant_cli.data.lines import BadRows, decode_text, find_encoding, open_bytes, read_bytes, read_lines
 
 CHARACTERS_PER_BLOCK = 1 << 26  # characters that are parsed together
@@ -46,10 +47,15 @@ def read_text_table(path: Path, encoding: str | None, bad: BadRows) -> Iterator[
     In CSV and TSV every column is a string (an id `007` keeps its zeros), and an empty cell is null. A short row is filled with nulls.
     """
     head = peek_text(path, encoding)
+    refuse_text(head, str(path))
     start = head.lstrip()[:1]
     if "\0" in head[:4096]:
-        where = f"{path}, character {head.index(chr(0)) + 1}"
-        raise DataError("the file is not text", where=where, expected="text in UTF-8", todo="name a Parquet, JSON lines, CSV or TSV file")
+        what, todo = "the file is not text", "name a Parquet, JSON lines, CSV or TSV file"
+        zeros = [head[start:4096:2].count("\0") / len(head[start:4096:2]) for start in (1, 0)]
+        if max(zeros) > 0.5 > min(zeros):
+            wide = "utf-16-le" if zeros[0] > zeros[1] else "utf-16-be"
+            what, todo = f"the file is not UTF-8: it looks like {wide} without its mark", f"name its encoding: --encoding {wide}"
+        raise DataError(what, where=f"{path}, character {head.index(chr(0)) + 1}", expected="text in UTF-8", todo=todo)
     if start == "[":
         yield _read_list(path, encoding)
     elif start == "{":
@@ -152,8 +158,8 @@ def _read_separated(path: Path, encoding: str | None, bad: BadRows, head: str) -
     if first is None:
         raise DataError("the file is empty", where=str(path), expected="a header or a JSON object in line 1", todo="make the file again")
     if separator is None or not any(_parse_rows(head, separator)):
-        what, expected = "the file is not a table", "a header with at least two columns, separated by tabs, commas or semicolons"
-        todo = "add a header line such as text,labels"
+        what, expected = "the file is not a table: nothing parts its first line into columns", TABLE_EXPECTED
+        todo = "name a table; for a format of another tool, name it with --dataset (`plant plugins` lists them)"
     elif "\r" in first.strip():
         what, expected = "the lines end in carriage returns alone", "line feeds, as all systems of today write them"
         todo = f"convert them: tr '\\r' '\\n' < {path} > converted.csv"
@@ -166,7 +172,7 @@ def _read_separated(path: Path, encoding: str | None, bad: BadRows, head: str) -
             cells = pl.DataFrame(block, schema=dict.fromkeys(names, pl.String), orient="row")
             yield cells.with_columns(pl.when(pl.all() != "").then(pl.all()))
         return
-    raise DataError(what, where=f"{path}, line 1: {first.strip()[:60]!r}", expected=expected, todo=todo)
+    raise DataError(what, where=f"{path}, line 1", expected=expected, todo=todo)
 
 
 def _check_names(row: Sequence[str], where: str) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,10 +83,10 @@ def read_numbering(labels: str | None, removed: str | None) -> Numbering:
 
 def read_foreign(path: Path, gold: Gold, numbering: Numbering) -> Foreign | None:
     """Predictions in a format of another tool; None if the file is none of these (but perhaps a table of ours)."""
+    if zipfile.is_zipfile(path) and all(name.endswith(".npy") for name in zipfile.ZipFile(path).namelist()):
+        return Foreign(form="a sparse matrix (npz)", frame=_read_matrix(path, gold, numbering))
     with open_bytes(path, KNOWN) as stream:
         head = stream.read(1 << 16)
-    if head.startswith(b"PK\x03\x04"):
-        return Foreign(form="a sparse matrix (npz)", frame=_read_matrix(path, gold, numbering))
     if head.startswith(b"PAR1"):
         return _read_long(path)
     first = next((line for line in head.decode("utf-8", "replace").split("\n") if line.strip()), "")

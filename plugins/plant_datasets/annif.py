@@ -60,12 +60,12 @@ def _folders(path: Path) -> dict[SplitPart, Path]:
 
 
 def _texts(folder: Path) -> list[Path]:
-    return [path for path in sorted(folder.iterdir()) if bare_name(path).endswith(".txt") and path.is_file()]
+    return [path for path in sorted(folder.iterdir()) if bare_name(path).lower().endswith(".txt") and path.is_file()]
 
 
 def _key_of(text: Path) -> Path | None:
     """The file with the labels of a text."""
-    return find_file(text.parent, *(bare_name(text).removesuffix(".txt") + key for key in (".tsv", ".key")))
+    return find_file(text.parent, *(bare_name(text)[:-4] + key for key in (".tsv", ".key", ".TSV", ".KEY")))
 
 
 def _read_folder(reader: CorpusReader, folder: Path, titles: dict[str, str | None]) -> Iterator[Document]:
@@ -83,7 +83,7 @@ def _read_folder(reader: CorpusReader, folder: Path, titles: dict[str, str | Non
             continue
         labels = list(_read_key(reader, key, titles))
         reader.files += [path, key]
-        yield Document(number, "".join(line for _, line in lines), labels, bare_name(path).removesuffix(".txt"))
+        yield Document(number, "".join(line for _, line in lines), labels, bare_name(path)[:-4])
     if broken:
         reader.remarks.append(f"{folder}: {broken:,} texts have lines that cannot be read and are left out")
     if unlabelled:
@@ -92,7 +92,7 @@ def _read_folder(reader: CorpusReader, folder: Path, titles: dict[str, str | Non
 
 def _read_key(reader: CorpusReader, path: Path, titles: dict[str, str | None]) -> Iterator[str]:
     """The labels of a file with `<uri><TAB>title` on each line, or in .key a label."""
-    plain = bare_name(path).endswith(".key")
+    plain = bare_name(path).lower().endswith(".key")
     for number, line in read_lines(path, BadRows(strict=True), reader.data.encoding):
         uri, _, title = line.partition("\t")
         if not line.strip():

@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, Pieces, PlantError, SplitName, UsageError
-from plant_cli.kit import BadRows, bare_name, collect, cut_by_size, read_lines, spool
+from plant_cli.kit import SUFFIXES, BadRows, bare_name, collect, cut_by_size, read_lines, spool
 
 DOCUMENT_SCHEMA = {"doc_id": pl.String(), "text": pl.String(), "labels": pl.List(pl.String())}
 ALIASES: dict[str, SplitName] = {
@@ -26,7 +26,6 @@ LINES_SAMPLED = 20  # lines that show a format
 _CHARACTERS = 1 << 25  # of a block of documents in memory
 _OVERHEAD = 3_000  # what a document counts beside its text, so that a block holds at most some 10,000
 _MOST = 0.8  # of the lines of a sample fit their format: a few bad rows hide none
-_BINARY = (b"PAR1", b"PK\x03\x04", b"\x93NUM")  # first bytes of Parquet, zip and numpy files
 SplitPart = SplitName | None  # None: the documents are in no splits
 
 
@@ -187,12 +186,12 @@ def differ(what: str, *files: Path) -> DataError:
 
 def is_line_file(path: Path) -> bool:
     """Whether a file may have a document on each line, by its name."""
-    return Path(bare_name(path)).suffix in ("", ".txt", ".tsv")
+    return Path(bare_name(path)).suffix.lower() in ("", ".txt", ".tsv")
 
 
 def find_file(folder: Path, *names: str) -> Path | None:
     """The first of these files that the folder has, compressed or not."""
-    paths = (folder / f"{name}{suffix}" for name in names for suffix in ("", ".gz", ".zst"))
+    paths = (folder / f"{name}{suffix}" for name in names for suffix in ("", *SUFFIXES))
     return next((path for path in paths if path.is_file()), None)
 
 
@@ -200,7 +199,7 @@ def first_lines(path: Path, count: int = LINES_SAMPLED) -> list[str]:
     """The first lines of a text file; none of a file that cannot be read as text."""
     try:
         with path.open("rb") as stream:
-            if stream.read(4) in _BINARY:
+            if stream.read(4) == b"PAR1":
                 return []
         lines = [line for _, line in islice(read_lines(path, BadRows()), count)]
     except (OSError, PlantError, EOFError):

@@ -371,7 +371,7 @@ def _read_number(text: str, why: str, column: int) -> int:
 
 def _is_sparse_file(path: Path) -> bool:
     name = bare_name(path)
-    return Path(name).suffix in ("", ".txt", ".svm", ".libsvm", ".dat") and "text" not in name.lower() and not name.startswith("X.")
+    return Path(name).suffix.lower() in ("", ".txt", ".svm", ".libsvm", ".dat") and "text" not in name.lower() and not name.startswith("X.")
 
 
 def _fits_features(path: Path, lines: list[str]) -> bool:
@@ -390,7 +390,7 @@ ANNIF_JSONL = LineFormat(
     _json_lines("{text, subjects: [{uri}]}", _read_subjects),
     '{"text": …, "subjects": [{"uri": …}]}',
     _fits_annif_json,
-    accepts=lambda path: Path(bare_name(path)).suffix in ("", ".json", ".jsonl", ".ndjson"),
+    accepts=lambda path: Path(bare_name(path)).suffix.lower() in ("", ".json", ".jsonl", ".ndjson"),
 )
 LIBMULTILABEL = LineFormat(
     "LibMultiLabel's format", _parse_libmultilabel, "LAB1 LAB2<TAB>text, or id<TAB>LAB1 LAB2<TAB>text", _fits_libmultilabel

@@ -12,7 +12,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, SplitName, first_line
-from plant_cli.kit import System, add_dot, collect, read_rows, scan_table, show_names
+from plant_cli.kit import SUFFIXES, System, add_dot, collect, read_rows, scan_table, show_names
 from plant_datasets.corpus_reader import ALIASES, CorpusReader, choose_split
 
 Kind = Literal["diagnosis", "procedure"]
@@ -84,7 +84,7 @@ def load(name: str, data: DataSection, options: Any) -> Dataset:
 
 def find_table(root: Path, name: str) -> Path:
     """The file of a table, `.csv` or compressed, at most three folders down, in any case; `DataError` if there is none or several."""
-    wanted = {f"{name}.csv{suffix}".lower() for suffix in ("", ".gz", ".zst")}
+    wanted = {f"{name}.csv{suffix}".lower() for suffix in ("", *SUFFIXES)}
     patterns = ("*", "*/*", "*/*/*", "*/*/*/*")
     paths = [path for pattern in patterns for path in sorted(root.glob(pattern)) if path.name.lower() in wanted and path.is_file()]
     if len(paths) != 1:

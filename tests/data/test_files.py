@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import bz2
 import errno
+import gzip
 import hashlib
+import lzma
 import os
+import pickle
 import re
 import resource
 import stat
 import subprocess
 import sys
 import threading
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -44,6 +49,8 @@ from plant_cli.data.files import (
 )
 from plant_cli.data.lines import (
     LINES_LISTED,
+    SUFFIXES,
+    WRITTEN,
     BadRows,
     bare_name,
     decode_text,
@@ -57,6 +64,7 @@ from plant_cli.data.lines import (
     writing_bytes,
     writing_text,
 )
+from plant_cli.data.tables import scan_table
 
 
 def test_a_json_value_survives_the_round_trip(tmp_path: Path) -> None:
@@ -427,7 +435,7 @@ def test_a_file_of_another_encoding_is_an_error_and_costs_no_documents(tmp_path:
 TEXT = "line\n" * 200_000
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
+@pytest.mark.parametrize("suffix", ["", *WRITTEN])
 def test_what_is_written_is_read_and_equal_texts_give_equal_bytes(tmp_path: Path, suffix: str) -> None:
     first, second = tmp_path / f"a.txt{suffix}", tmp_path / f"b.txt{suffix}"
     for path in (first, second):
@@ -446,7 +454,7 @@ def compress(path: Path, content: bytes) -> bytes:
     return path.read_bytes()
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+@pytest.mark.parametrize("suffix", WRITTEN)
 @pytest.mark.parametrize("keep", [0.5, 0.99])
 def test_a_truncated_file_is_noticed(tmp_path: Path, suffix: str, keep: float) -> None:
     content = compress(tmp_path / f"c{suffix}", "".join(map(str, range(100_000))).encode())
@@ -455,7 +463,7 @@ def test_a_truncated_file_is_noticed(tmp_path: Path, suffix: str, keep: float) -
         read_bytes(tmp_path / "x")
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+@pytest.mark.parametrize("suffix", WRITTEN)
 def test_damage_in_the_middle_is_noticed(tmp_path: Path, suffix: str) -> None:
     content = bytearray(compress(tmp_path / f"c{suffix}", "".join(map(str, range(100_000))).encode()))
     content[len(content) // 2] ^= 255
@@ -464,10 +472,112 @@ def test_damage_in_the_middle_is_noticed(tmp_path: Path, suffix: str) -> None:
         read_bytes(tmp_path / "x")
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+@pytest.mark.parametrize("suffix", WRITTEN)
 def test_files_put_one_after_the_other_are_read_as_one(tmp_path: Path, suffix: str) -> None:
     (tmp_path / "x").write_bytes(compress(tmp_path / f"c{suffix}", b"a\n") + compress(tmp_path / f"c{suffix}", b"b\n"))
     assert read_bytes(tmp_path / "x") == b"a\nb\n"
+
+
+def pack(path: Path, members: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+@pytest.mark.parametrize(
+    "others", [(), ("folder/",), ("__MACOSX/._a.csv", ".DS_Store"), ("README.txt", "LICENSE"), ("codes.pdf", "image.png")]
+)
+def test_the_one_file_of_data_in_a_zip_archive_is_read(tmp_path: Path, others: tuple[str, ...]) -> None:
+    path = pack(tmp_path / "a.csv.ZIP", {"folder/a.csv": b"a,b\n", **dict.fromkeys(others, b"")})
+    assert read_bytes(path) == b"a,b\n"
+    assert bare_name(path) == "a.csv"
+    assert not any(suffix in bare_name(path).lower() for suffix in SUFFIXES)
+
+
+@pytest.mark.parametrize(
+    ("members", "says"),
+    [
+        (("train.csv", "test.csv"), "holds 2 files: train.csv, test.csv"),
+        ((), "holds 0 files"),
+        (("[Content_Types].xml", "xl/workbook.xml"), "a spreadsheet"),
+        (("[Content_Types].xml", "word/document.xml"), "a Word document"),
+        (("mimetype", "content.xml"), "OpenDocument"),
+        (("model/data.pkl", "model/data/0"), "a file of PyTorch"),
+        (("data.npy", "indices.npy"), "numpy arrays"),
+    ],
+)
+def test_what_else_a_zip_archive_may_be_is_told(tmp_path: Path, members: tuple[str, ...], says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        read_bytes(pack(tmp_path / "x", dict.fromkeys(members, b"")))
+
+
+TAR = b"a.csv".ljust(257, b"\0") + b"ustar\x0000"
+
+
+@pytest.mark.parametrize(
+    ("content", "says", "todo"),
+    [
+        (b"%PDF-1.7 \x00", "a PDF document", "pdftotext"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0", "old Office", "save the sheet as CSV"),
+        (TAR, "a tar archive", "tar -xf"),
+        (gzip.compress(TAR), "a tar archive in a gzip file", "tar -xf"),
+        (bz2.compress(gzip.compress(b"a")), "in this bzip2 file is another packed one", "unpack it"),
+        (lzma.compress(b"PAR1xxxxPAR1"), "in this xz file is Parquet", "unpack it"),
+        (b"7z\xbc\xaf\x27\x1c\0", "a 7z archive", "7z x"),
+        (b"Rar!\x1a\x07\x00", "a RAR archive", "unrar x"),
+        (b"\x89PNG\r\n", "an image", "OCR"),
+        (b"RIFF\0\0\0\0WEBPVP8 ", "an image", "OCR"),
+        (b"SQLite format 3\x00", "an SQLite database", "sqlite3 -header -csv"),
+        (pickle.dumps(["a"]), "a Python pickle", "runs its code"),
+        (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "Parquet"),
+        (b"ARROW1\0\0", "an Arrow or Feather file", "read_ipc"),
+        (b"version https://git-lfs.github.com/spec/v1\noid", "a pointer of Git LFS", "git lfs pull"),
+    ],
+)
+def test_a_file_that_holds_no_text_is_called_by_its_name(tmp_path: Path, content: bytes, says: str, todo: str) -> None:
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(DataError, match=says) as caught:
+        read_bytes(tmp_path / "x")
+    assert todo in caught.value.todo
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("\n<!DOCTYPE html><html><body>Sign in</body></html>", "a web page"),
+        ("<?xml version='1.0'?>\n<corpus><text>a</text></corpus>", "an XML file"),
+        ("<articleSet><article>a, b</article></articleSet>", "an XML file"),
+        ("% Mulan\n@RELATION 'x: -C 2'\n", "an ARFF file"),
+        ("-- dump, 1\nCREATE TABLE notes (id int);\n", "an SQL script"),
+        ("@article{a, title={b}}\n", "a list of references"),
+        ("TY  - JOUR\nTI  - a, b\n", "a list of references"),
+        ("{\\rtf1\\ansi", "a text in rich text format"),
+        ("\\documentclass{article}\n", "a LaTeX source"),
+    ],
+)
+def test_a_text_that_is_no_table_is_called_by_its_name(tmp_path: Path, content: str, says: str) -> None:
+    (tmp_path / "x.csv").write_text(content)
+    with pytest.raises(DataError, match=says) as caught:
+        scan_table(tmp_path / "x.csv")
+    assert "header" not in caught.value.todo
+
+
+def test_a_table_of_marked_up_texts_is_a_table(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("<text>,labels\n<p>a</p>,b\n")
+    assert scan_table(tmp_path / "x.csv").collect().columns == ["<text>", "labels"]
+
+
+@pytest.mark.parametrize("packer", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_file_that_gives_very_many_times_its_size_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packer: Callable[[bytes], bytes]
+) -> None:
+    monkeypatch.setattr(module, "_MUCH", 1 << 16)
+    (tmp_path / "x").write_bytes(packer(b"0" * (1 << 20)))
+    with pytest.raises(DataError, match="more than 250 times its own size"):
+        read_bytes(tmp_path / "x")
+    (tmp_path / "x").write_bytes(packer(b"0" * (1 << 16)))
+    assert len(read_bytes(tmp_path / "x")) == 1 << 16
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
