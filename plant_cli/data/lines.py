@@ -86,18 +86,13 @@ def open_bytes(path: Path, expected: str = READABLE) -> Iterator[IO[bytes]]:
     head = read_head(path, expected)
     kind = _packer(head)
     try:
-        with path.open("rb") as raw:
-            if kind is None:
-                refuse_kind(head, str(path), expected)
-                yield raw
-                return
-            with _unpack(raw, kind, path, expected) as packed, io.BufferedReader(_Limited(packed, path, kind), _BLOCK) as stream:
-                start = stream.peek(HEAD)[:HEAD]
-                refuse_kind(start, str(path), expected, f" in a {kind} file")
-                if start.startswith(b"PAR1") or _packer(start) is not None:
-                    what = f"in this {kind} file is another packed one" if _packer(start) else f"in this {kind} file is Parquet"
-                    raise DataError(what, where=str(path), expected=expected, todo="unpack it, and name what was in it")
-                yield stream
+        with path.open("rb") as raw, _unpack(raw, kind, path, expected) as stream:
+            start = head if kind is None else cast(io.BufferedReader, stream).peek(HEAD)[:HEAD]
+            refuse_kind(start, str(path), expected, "" if kind is None else f" in a {kind} file")
+            if kind is not None and (start.startswith(b"PAR1") or _packer(start) is not None):
+                what = f"in this {kind} file is another packed one" if _packer(start) else f"in this {kind} file is Parquet"
+                raise DataError(what, where=str(path), expected=expected, todo="unpack it, and name what was in it")
+            yield stream
     except PlantError:
         raise
     except Exception as error:
@@ -122,12 +117,16 @@ def _packer(head: bytes) -> str | None:
     return next((kind for mark, kind in _PACKERS.items() if head.startswith(mark)), None)
 
 
-def _unpack(raw: IO[bytes], kind: str, path: Path, expected: str) -> IO[bytes]:
+def _unpack(raw: IO[bytes], kind: str | None, path: Path, expected: str) -> IO[bytes]:
+    if kind is None:
+        return raw
     if kind == "zip":
-        return _open_member(zipfile.ZipFile(raw), path, expected)
-    if kind == "zstd":
-        return io.BufferedReader(_ZstdReader(raw, _zstandard(str(path)).ZstdDecompressor()), _BLOCK)
-    return cast(IO[bytes], gzip.open(raw) if kind == "gzip" else bz2.open(raw) if kind == "bzip2" else lzma.open(raw))
+        packed = _open_member(zipfile.ZipFile(raw), path, expected)
+    elif kind == "zstd":
+        packed = io.BufferedReader(_ZstdReader(raw, _zstandard(str(path)).ZstdDecompressor()), _BLOCK)
+    else:
+        packed = cast(IO[bytes], gzip.open(raw) if kind == "gzip" else bz2.open(raw) if kind == "bzip2" else lzma.open(raw))
+    return io.BufferedReader(_Limited(packed, path, kind), _BLOCK)
 
 
 def _open_member(archive: zipfile.ZipFile, path: Path, expected: str) -> IO[bytes]:
