@@ -125,7 +125,7 @@ def _unpack(raw: IO[bytes], kind: str | None, path: Path, expected: str) -> IO[b
     elif kind == "zstd":
         packed = io.BufferedReader(_ZstdReader(raw, _zstandard(str(path)).ZstdDecompressor()), _BLOCK)
     else:
-        packed = cast(IO[bytes], gzip.open(raw) if kind == "gzip" else bz2.open(raw) if kind == "bzip2" else lzma.open(raw))
+        packed = cast(IO[bytes], gzip.GzipFile(fileobj=raw) if kind == "gzip" else (bz2.BZ2File if kind == "bzip2" else lzma.LZMAFile)(raw))
     return io.BufferedReader(_Limited(packed, path, kind), _BLOCK)
 
 
