@@ -4,7 +4,7 @@ import plant_datasets
 import pytest
 from builders import make_registry, run_at, write_documents
 
-from plant_cli.api import Options, Result, SilentReporter, StageSpec
+from plant_cli.api import Options, Result, SilentReporter, StageSpec, option
 from plant_cli.commands import SPECS
 from plant_cli.data.files import read_json
 
@@ -49,6 +49,7 @@ class BetaOptions(Options):
 
 class GammaOptions(Options):
     wanted: int | None = None
+    notes: str | None = option(None, "A file.", path=True)
 
 
 class Laboratory:

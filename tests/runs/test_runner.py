@@ -482,6 +482,26 @@ def test_a_process_that_was_killed_is_not_continued_on_other_inputs(laboratory):
     assert "its input 'alpha' has changed" in laboratory.fails(UsageError, "cannot be continued", "beta", resume=True).where
 
 
+def test_a_second_death_before_anything_is_read_forgets_no_input(laboratory, monkeypatch):
+    laboratory.run("alpha")
+    laboratory.on["beta"] = _raise(ValueError("boom"))
+    laboratory.fails(ValueError, "boom", "beta")
+    with monkeypatch.context() as patch:
+        patch.setattr("plant_cli.runs.stage_context.RunContext.input", lambda *_: _raise(ValueError("early"))(None))
+        laboratory.fails(ValueError, "early", "beta", resume=True)
+    assert set(laboratory.record("beta")["inputs"]) == {"alpha"}
+
+
+def test_a_file_that_an_option_names_is_recorded_and_may_not_change(laboratory, tmp_path):
+    notes = tmp_path / "notes.txt"
+    notes.write_text("a")
+    laboratory.run("gamma", options={"notes": str(notes)})
+    assert laboratory.record("gamma")["files"] == {str(notes): hash_file(notes)}
+    notes.write_text("b")
+    error = laboratory.fails(UsageError, "with other options or inputs", "gamma", options={"notes": str(notes)})
+    assert f"the contents of '{notes}' have changed" in error.where
+
+
 def test_resuming_what_is_done_does_nothing(laboratory):
     laboratory.run("alpha")
     result = laboratory.run("alpha", resume=True)
