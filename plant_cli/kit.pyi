@@ -28,10 +28,10 @@ from plant_cli.data.lines import (
     FORMATS as FORMATS,
 )
 from plant_cli.data.lines import (
-    SUFFIXES as SUFFIXES,
+    LINES_LISTED as LINES_LISTED,
 )
 from plant_cli.data.lines import (
-    LINES_LISTED as LINES_LISTED,
+    SUFFIXES as SUFFIXES,
 )
 from plant_cli.data.lines import (
     BadRows as BadRows,
