@@ -29,12 +29,12 @@ from plant_cli.evaluation.foreign_tables import (
     Foreign,
     Pair,
     describe_gathered,
-    gather,
+    list_rows,
     misread,
+    parse_score,
+    part_cell,
     read_columns,
     read_dense,
-    read_number,
-    read_pairs,
     require_rows,
     split_scored,
 )
@@ -165,7 +165,7 @@ def read_foreign(path: Path, gold: Gold, numbering: Numbering) -> Foreign:
     """Predictions in any format of `SHAPES`, or in a table."""
     if path.is_dir():
         rows = _read_folder(path, gold)
-        return Foreign(form="a folder with a file for each document", frame=gather(rows), pairs=True, remarks=describe_gathered(rows))
+        return Foreign(form="a folder with a file for each document", frame=list_rows(rows), pairs=True, remarks=describe_gathered(rows))
     head = read_head(path, KNOWN)
     archived = zipfile.is_zipfile(path) and all(name.endswith(".npy") for name in zipfile.ZipFile(path).namelist())
     start = "" if archived or head.startswith((b"PAR1", ARRAY)) else peek_text(path, None)
@@ -173,7 +173,7 @@ def read_foreign(path: Path, gold: Gold, numbering: Numbering) -> Foreign:
     shape = next((shape for shape in SHAPES if shape.fits(sketch)), None)
     if shape is not None:
         rows = shape.read(sketch)
-        return Foreign(form=shape.form, frame=gather(rows), pairs=shape.pairs, remarks=describe_gathered(rows))
+        return Foreign(form=shape.form, frame=list_rows(rows), pairs=shape.pairs, remarks=describe_gathered(rows))
     separator = _find_bare(sketch)
     if separator is None:
         return read_columns(collect(scan_table(path), str(path)), gold, str(path))
@@ -280,7 +280,7 @@ def _part_scored(line: str) -> list[Pair] | None:
         return [part[0] for part in parts if part]
     words = [re.fullmatch(rf"(\S+):({NUMBER})", word) for word in line.split()]
     if words and all(word is not None and not re.search(r"[,;|]", word[1]) for word in words):
-        return [(word[1], read_number(word[2])) for word in words if word is not None]
+        return [(word[1], parse_score(word[2])) for word in words if word is not None]
     return split_scored(line)
 
 
@@ -297,7 +297,7 @@ def _part_fasttext(line: str) -> list[Pair] | None:
     if len(scores) not in (0, len(labels)) or not all(word.startswith(FASTTEXT) for word in labels):
         return None
     try:
-        values: Sequence[float | None] = [read_number(score) for score in scores] or [None] * len(labels)
+        values: Sequence[float | None] = [parse_score(score) for score in scores] or [None] * len(labels)
     except ValueError:
         return None
     return [(label.removeprefix(FASTTEXT), score) for label, score in zip(labels, values, strict=True)]
@@ -345,7 +345,7 @@ def _read_trec(sketch: Sketch) -> Rows:
             continue
         try:
             document, _, label, rank, score, _ = words
-            rows.setdefault(document, []).append((label, read_number(score), read_number(rank)))
+            rows.setdefault(document, []).append((label, parse_score(score), parse_score(rank)))
         except ValueError as error:
             where = f"{sketch.path}, line {number}"
             raise misread(f"this is no line of a TREC run: {line[:60]}", where, "topic Q0 label rank score run") from error
@@ -403,14 +403,14 @@ def _read_folder(path: Path, gold: Gold) -> Rows:
                 continue
             names = [name.removeprefix("<").removesuffix(">") for name in names if name]
             try:
-                pairs.append((next((name for name in names if name in known), names[0]), read_number(score)))
+                pairs.append((next((name for name in names if name in known), names[0]), parse_score(score)))
             except (ValueError, IndexError) as error:
                 raise misread("this is no label and score", f"{file}, line {number}", "<uri>, label and score between tabs") from error
     return rows
 
 
 def _read_object(sketch: Sketch) -> Rows:
-    return {document: read_pairs(row, sketch.labels, f"{sketch.path}, document {document}") for document, row in sketch.content.items()}
+    return {document: part_cell(row, sketch.labels, f"{sketch.path}, document {document}") for document, row in sketch.content.items()}
 
 
 def _is_object(sketch: Sketch) -> bool:
@@ -426,7 +426,7 @@ def _is_object(sketch: Sketch) -> bool:
 def _read_nested(sketch: Sketch) -> Rows:
     require_rows(len(sketch.content), sketch.gold, str(sketch.path))
     rows = zip(sketch.gold.doc_ids, sketch.content, strict=True)
-    return {document: read_pairs(row, sketch.labels, f"{sketch.path}, document {document}") for document, row in rows}
+    return {document: part_cell(row, sketch.labels, f"{sketch.path}, document {document}") for document, row in rows}
 
 
 def _is_nested(sketch: Sketch) -> bool:

@@ -61,7 +61,7 @@ def misread(what: str, where: str, expected: str) -> DataError:
     return DataError(what, where=where, expected=expected, todo="look at how this file was written")
 
 
-def read_number(text: str) -> float:
+def parse_score(text: str) -> float:
     """A number, also with a decimal comma; `ValueError` for what is none."""
     return float(text.replace(",", ".") if re.fullmatch(r"[-+]?\d*,\d+([eE][-+]?\d+)?", text.strip()) else text)
 
@@ -74,11 +74,11 @@ def split_scored(text: str) -> list[Pair] | None:
         if match.start() != end:
             return None
         end = match.end()
-        found.append((match["label"], read_number(match["score"] or match["inside"])))
+        found.append((match["label"], parse_score(match["score"] or match["inside"])))
     return found if end == len(text) or not text[end:].strip() else None
 
 
-def gather(rows: Mapping[str, Sequence[Pair]]) -> pl.DataFrame:
+def list_rows(rows: Mapping[str, Sequence[Pair]]) -> pl.DataFrame:
     """The pairs of each document as a table. Where no pair has a score, the place in the list gives one: 2 for the last of the longest."""
     labels, scores = [[label for label, _ in row] for row in rows.values()], [[score for _, score in row] for row in rows.values()]
     if _unscored(rows.values()):
@@ -229,7 +229,7 @@ def _read_wide(frame: pl.DataFrame, ids: pl.Series, others: pl.DataFrame, where:
     passed = [name for name in others.columns if name not in frame.columns]
     remarks = (f"passed over: the columns {show_names(passed)}",) if passed else ()
     names = [name.strip() for name in frame.columns]
-    return Foreign(form="a table with a column for each label", frame=gather(read_dense(values, names, ids.to_list())), remarks=remarks)
+    return Foreign(form="a table with a column for each label", frame=list_rows(read_dense(values, names, ids.to_list())), remarks=remarks)
 
 
 def read_dense(values: np.ndarray[Any, Any], labels: Sequence[str], documents: Sequence[str]) -> dict[str, list[Pair]]:
@@ -296,7 +296,7 @@ def _read_ranks(frame: pl.DataFrame, ids: pl.Series, columns: Sequence[str], sco
         places = [place for place in range(len(columns)) if labels[place][row] is not None]
         rows.setdefault(document, []).extend((labels[place][row], values[place][row] if values else None) for place in places)
     form = f"a table with a column for each rank ({columns[0]}, …, {columns[-1]})"
-    return Foreign(form=form, frame=gather(rows), remarks=(*remarks, *describe_gathered(rows)))
+    return Foreign(form=form, frame=list_rows(rows), remarks=(*remarks, *describe_gathered(rows)))
 
 
 def _read_pairs(ids: pl.Series, label: pl.Series, score: pl.Series | None, rank: pl.Series | None, where: str) -> Foreign:
@@ -324,13 +324,13 @@ def _read_pairs(ids: pl.Series, label: pl.Series, score: pl.Series | None, rank:
             [name for _, name in sorted(zip(scores, labels, strict=True), key=lambda pair: -pair[0])]
             for labels, scores in zip(rows["labels"], rows["scores"], strict=True)
         ]
-        rows = gather({document: [(name, None) for name in names] for document, names in zip(rows["doc_id"], ordered, strict=True)})
+        rows = list_rows({document: [(name, None) for name in names] for document, names in zip(rows["doc_id"], ordered, strict=True)})
     return Foreign(form="a table with a pair in each row", frame=rows, pairs=True, remarks=remarks)
 
 
 def _read_lists(ids: pl.Series, cells: Sequence[Sequence[Pair]]) -> Foreign:
     rows = {str(row): pairs for row, pairs in enumerate(cells)}
-    frame = gather(rows).with_columns(doc_id=ids)
+    frame = list_rows(rows).with_columns(doc_id=ids)
     return Foreign(form="a table with lists of labels", frame=frame, remarks=describe_gathered(rows))
 
 
@@ -347,7 +347,7 @@ def _parse_cells(label: pl.Series, score: pl.Series | None, known: set[str], whe
     )
     texts = [name for name in names if isinstance(name, str) and name.strip()]
     if texts and values is None:
-        scored = [split_scored(name) if isinstance(name, str) else read_pairs(name, known, where) for name in names]
+        scored = [split_scored(name) if isinstance(name, str) else part_cell(name, known, where) for name in names]
         if all(pairs is not None for pairs in scored):
             return [pairs or [] for pairs in scored]
     if texts:
@@ -361,7 +361,7 @@ def _parse_cells(label: pl.Series, score: pl.Series | None, known: set[str], whe
         values = [value if not isinstance(value, str) else _cut(value, _number_separator(value)) for value in values]
     rows = []
     for row, name in enumerate(names):
-        pairs = read_pairs(name, known, f"{where}, row {row + 1}, column {label.name}")
+        pairs = part_cell(name, known, f"{where}, row {row + 1}, column {label.name}")
         given = None if values is None else values[row]
         given = [] if given is None else list(given) if isinstance(given, list | tuple | pl.Series) else [given]
         if (values is not None and any(value is None for _, value in pairs)) or (values is not None and not pairs and given):
@@ -376,7 +376,7 @@ def _to_number(value: object, where: str) -> float | None:
     if isinstance(value, bool):
         raise DataError("the scores are true or false, not numbers", where=where, expected="numbers", todo="write a number for each label")
     try:
-        return None if value is None else read_number(str(value))
+        return None if value is None else parse_score(str(value))
     except ValueError as error:
         raise misread(f"the score '{str(value)[:60]}' is no number", where, "a number for each label, such as 0.9") from error
 
@@ -401,7 +401,7 @@ def _read_literal(cell: str) -> Any:
     return cell if found is None else sorted(map(str, found)) if isinstance(found, set | frozenset) else found
 
 
-def read_pairs(value: Any, known: Iterable[str], where: str) -> list[Pair]:
+def part_cell(value: Any, known: Iterable[str], where: str) -> list[Pair]:
     """The pairs of a list of labels, of `[label, score]` or of objects; of an object of scores by label; or of one object."""
     try:
         pairs = _list_pairs(value, known)
