@@ -27,7 +27,7 @@ from plant_cli.evaluation.foreign_tables import (
     KNOWN,
     NUMBER,
     Foreign,
-    Pair,
+    Suggestion,
     describe_gathered,
     list_rows,
     misread,
@@ -41,7 +41,7 @@ from plant_cli.evaluation.foreign_tables import (
 from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.mismatches import find_mismatch
 
-Rows = Mapping[str, Sequence[Pair]]
+Lists = Mapping[str, Sequence[Suggestion]]
 _HEADER = re.compile(r"\s*\d+\s+\d+\s*")
 _DENSE = re.compile(rf"\s*(?:{NUMBER.replace('[.,]', '[.]')})(?:[\s,;]+(?:{NUMBER.replace('[.,]', '[.]')}))+\s*")
 _DIGITS = re.compile(r"\d+")
@@ -157,7 +157,7 @@ class Shape:
 
     form: str
     fits: Callable[[Sketch], bool]
-    read: Callable[[Sketch], Rows]
+    read: Callable[[Sketch], Lists]
     pairs: bool = False  # whether a document without predictions is not in it
 
 
@@ -208,7 +208,7 @@ def _read_lines(path: Path) -> list[str]:
     return lines
 
 
-def _read_matrix(sketch: Sketch) -> Rows:
+def _read_matrix(sketch: Sketch) -> Lists:
     path, gold = sketch.path, sketch.gold
     try:
         matrix = load_sparse(path).tocoo()
@@ -217,13 +217,13 @@ def _read_matrix(sketch: Sketch) -> Rows:
             f"the file is no sparse matrix: {error}", where=str(path), expected="what scipy.sparse.save_npz writes", todo="write it again"
         ) from error
     require_rows(matrix.shape[0], gold, str(path))
-    rows: dict[str, list[Pair]] = {document: [] for document in gold.doc_ids}
+    rows: dict[str, list[Suggestion]] = {document: [] for document in gold.doc_ids}
     for row, column, score in zip(matrix.row.tolist(), matrix.col.tolist(), matrix.data.tolist(), strict=True):
         rows[gold.doc_ids[row]].append((sketch.numbering.name(column, str(path)), float(score)))
     return rows
 
 
-def _read_array(sketch: Sketch) -> Rows:
+def _read_array(sketch: Sketch) -> Lists:
     """A dense matrix of scores, or of labels best first, as `numpy.save` writes it."""
     path, gold = sketch.path, sketch.gold
     try:
@@ -241,12 +241,12 @@ def _read_array(sketch: Sketch) -> Rows:
     return _read_numbers(values.astype(np.float64), sketch)
 
 
-def _read_numbers(values: np.ndarray[Any, Any], sketch: Sketch) -> Rows:
+def _read_numbers(values: np.ndarray[Any, Any], sketch: Sketch) -> Lists:
     require_rows(len(values), sketch.gold, str(sketch.path))
     return read_dense(values, [sketch.numbering.name(column, str(sketch.path)) for column in range(values.shape[1])], sketch.gold.doc_ids)
 
 
-def _read_dense_text(sketch: Sketch) -> Rows:
+def _read_dense_text(sketch: Sketch) -> Lists:
     rows: list[list[float]] = []
     for number, line in enumerate(_read_lines(sketch.path), start=1):
         cells = [cell for cell in re.split(r"[\s,;]+", line) if cell]
@@ -256,11 +256,11 @@ def _read_dense_text(sketch: Sketch) -> Rows:
     return _read_numbers(np.array(rows, dtype=np.float64), sketch)
 
 
-def _read_sparse(sketch: Sketch) -> Rows:
+def _read_sparse(sketch: Sketch) -> Lists:
     """Lines of `number:score` below the header of XMLRepository."""
     lines = _read_lines(sketch.path)[1:]
     require_rows(len(lines), sketch.gold, str(sketch.path))
-    rows: dict[str, list[Pair]] = {}
+    rows: dict[str, list[Suggestion]] = {}
     for number, (document, line) in enumerate(zip(sketch.gold.doc_ids, lines, strict=True), start=2):
         where = f"{sketch.path}, line {number}"
         for word in line.split():
@@ -273,7 +273,7 @@ def _read_sparse(sketch: Sketch) -> Rows:
     return rows
 
 
-def _part_scored(line: str) -> list[Pair] | None:
+def _part_scored(line: str) -> list[Suggestion] | None:
     """The pairs of a line of `label:score`: between tabs a label may hold anything."""
     parts = [split_scored(part) for part in line.strip().split("\t")] if "\t" in line.strip() else []
     if parts and all(part is not None and len(part) == 1 for part in parts):
@@ -284,13 +284,13 @@ def _part_scored(line: str) -> list[Pair] | None:
     return split_scored(line)
 
 
-def _part_ranked(sketch: Sketch, line: str) -> list[Pair] | None:
+def _part_ranked(sketch: Sketch, line: str) -> list[Suggestion] | None:
     """The labels of a line, best first, cut where most of the first lines are known labels; None where fewer than half are."""
     separator = sketch.list_separator
     return None if separator is None else [(part.strip().strip('"'), None) for part in line.split(separator) if part.strip()]
 
 
-def _part_fasttext(line: str) -> list[Pair] | None:
+def _part_fasttext(line: str) -> list[Suggestion] | None:
     words = line.split()
     scored = len(words) > 1 and not words[1].startswith(FASTTEXT)
     labels, scores = (words[::2], words[1::2]) if scored else (words, [])
@@ -309,7 +309,9 @@ def _part_id(line: str) -> tuple[str, str]:
     return first.strip('"'), rest[0].strip() if rest else ""
 
 
-def _lines_of(part: Callable[[Sketch, str], list[Pair] | None], expected: str) -> tuple[Callable[[Sketch], bool], Callable[[Sketch], Rows]]:
+def _lines_of(
+    part: Callable[[Sketch, str], list[Suggestion] | None], expected: str
+) -> tuple[Callable[[Sketch], bool], Callable[[Sketch], Lists]]:
     """How a format of a line for each document, perhaps behind its id, is recognised and read, from how a line is parted."""
 
     def fits(sketch: Sketch) -> bool:
@@ -318,8 +320,8 @@ def _lines_of(part: Callable[[Sketch, str], list[Pair] | None], expected: str) -
         parted = [part(sketch, body) for body in bodies if body]
         return bool(parted and parted[0]) and 2 * sum(pairs is not None for pairs in parted) > len(parted)
 
-    def read(sketch: Sketch) -> Rows:
-        lines, rows = _read_lines(sketch.path), dict[str, Sequence[Pair]]()
+    def read(sketch: Sketch) -> Lists:
+        lines, rows = _read_lines(sketch.path), dict[str, Sequence[Suggestion]]()
         if not sketch.by_id:
             require_rows(len(lines), sketch.gold, str(sketch.path))
         for number, line in enumerate(lines, start=1):
@@ -337,7 +339,7 @@ def _lines_of(part: Callable[[Sketch, str], list[Pair] | None], expected: str) -
     return fits, read
 
 
-def _read_trec(sketch: Sketch) -> Rows:
+def _read_trec(sketch: Sketch) -> Lists:
     rows: dict[str, list[tuple[str, float, float]]] = {}
     for number, line in enumerate(_read_lines(sketch.path), start=1):
         words = _part_trec(line)
@@ -359,14 +361,14 @@ def _part_trec(line: str) -> list[str]:
     return words if len(words) == 6 else line.split()
 
 
-def _read_annif(sketch: Sketch) -> Rows:
+def _read_annif(sketch: Sketch) -> Lists:
     """Annif's JSON lines, or its list for a batch of documents."""
     path, gold, many = sketch.path, sketch.gold, sketch.first.lstrip().startswith("[")
     lines = [json.dumps(one) for one in sketch.content] if many else [line for line in _read_lines(path) if line.strip()]
     numbered = '"document_id"' not in lines[0]
     if numbered:
         require_rows(len(lines), gold, str(path))
-    rows: dict[str, list[Pair]] = {}
+    rows: dict[str, list[Suggestion]] = {}
     for number, line in enumerate(lines, start=1):
         where = f"{path}, {'entry' if many else 'line'} {number}"
         try:
@@ -384,7 +386,7 @@ def _read_annif(sketch: Sketch) -> Rows:
     return rows
 
 
-def _read_folder(path: Path, gold: Gold) -> Rows:
+def _read_folder(path: Path, gold: Gold) -> Lists:
     """Annif's suggestions: a file for each document, named by it, with lines of `<uri>`, label and score between tabs."""
     files = [file for file in sorted(path.iterdir()) if file.is_file() and not file.name.startswith(".")]
     endings = Counter(file.suffix for file in files if file.suffix not in _NO_PREDICTIONS)
@@ -394,7 +396,7 @@ def _read_folder(path: Path, gold: Gold) -> Rows:
             "a file of predictions, or a folder of Annif's suggestions: doc_id.annif with lines of <uri>, label and score between tabs"
         )
         raise DataError("this folder holds no predictions", where=str(path), expected=expected, todo="name a file")
-    known, rows = frozenset(gold.labels), dict[str, list[Pair]]()
+    known, rows = frozenset(gold.labels), dict[str, list[Suggestion]]()
     for file in (file for file in files if file.suffix == ending):
         rows[file.name.removesuffix(ending)] = pairs = []
         for number, line in enumerate(_read_lines(file), start=1):
@@ -409,7 +411,7 @@ def _read_folder(path: Path, gold: Gold) -> Rows:
     return rows
 
 
-def _read_object(sketch: Sketch) -> Rows:
+def _read_object(sketch: Sketch) -> Lists:
     return {document: part_cell(row, sketch.labels, f"{sketch.path}, document {document}") for document, row in sketch.content.items()}
 
 
@@ -423,7 +425,7 @@ def _is_object(sketch: Sketch) -> bool:
     return not sketch.documents.isdisjoint(content) or find_mismatch(content, sketch.documents) is not None
 
 
-def _read_nested(sketch: Sketch) -> Rows:
+def _read_nested(sketch: Sketch) -> Lists:
     require_rows(len(sketch.content), sketch.gold, str(sketch.path))
     rows = zip(sketch.gold.doc_ids, sketch.content, strict=True)
     return {document: part_cell(row, sketch.labels, f"{sketch.path}, document {document}") for document, row in rows}
