@@ -27,7 +27,7 @@ from plant_cli.evaluation.foreign_tables import (
     KNOWN,
     NUMBER,
     Foreign,
-    Suggestion,
+    LabelScore,
     describe_gathered,
     list_rows,
     misread,
@@ -41,7 +41,7 @@ from plant_cli.evaluation.foreign_tables import (
 from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.mismatches import find_mismatch
 
-Lists = Mapping[str, Sequence[Suggestion]]
+Lists = Mapping[str, Sequence[LabelScore]]
 _HEADER = re.compile(r"\s*\d+\s+\d+\s*")
 _DENSE = re.compile(rf"\s*(?:{NUMBER.replace('[.,]', '[.]')})(?:[\s,;]+(?:{NUMBER.replace('[.,]', '[.]')}))+\s*")
 _DIGITS = re.compile(r"\d+")
@@ -217,7 +217,7 @@ def _read_matrix(sketch: Sketch) -> Lists:
             f"the file is no sparse matrix: {error}", where=str(path), expected="what scipy.sparse.save_npz writes", todo="write it again"
         ) from error
     require_rows(matrix.shape[0], gold, str(path))
-    rows: dict[str, list[Suggestion]] = {document: [] for document in gold.doc_ids}
+    rows: dict[str, list[LabelScore]] = {document: [] for document in gold.doc_ids}
     for row, column, score in zip(matrix.row.tolist(), matrix.col.tolist(), matrix.data.tolist(), strict=True):
         rows[gold.doc_ids[row]].append((sketch.numbering.name(column, str(path)), float(score)))
     return rows
@@ -260,7 +260,7 @@ def _read_sparse(sketch: Sketch) -> Lists:
     """Lines of `number:score` below the header of XMLRepository."""
     lines = _read_lines(sketch.path)[1:]
     require_rows(len(lines), sketch.gold, str(sketch.path))
-    rows: dict[str, list[Suggestion]] = {}
+    rows: dict[str, list[LabelScore]] = {}
     for number, (document, line) in enumerate(zip(sketch.gold.doc_ids, lines, strict=True), start=2):
         where = f"{sketch.path}, line {number}"
         for word in line.split():
@@ -273,7 +273,7 @@ def _read_sparse(sketch: Sketch) -> Lists:
     return rows
 
 
-def _part_scored(line: str) -> list[Suggestion] | None:
+def _part_scored(line: str) -> list[LabelScore] | None:
     """The pairs of a line of `label:score`: between tabs a label may hold anything."""
     parts = [split_scored(part) for part in line.strip().split("\t")] if "\t" in line.strip() else []
     if parts and all(part is not None and len(part) == 1 for part in parts):
@@ -284,13 +284,13 @@ def _part_scored(line: str) -> list[Suggestion] | None:
     return split_scored(line)
 
 
-def _part_ranked(sketch: Sketch, line: str) -> list[Suggestion] | None:
+def _part_ranked(sketch: Sketch, line: str) -> list[LabelScore] | None:
     """The labels of a line, best first, cut where most of the first lines are known labels; None where fewer than half are."""
     separator = sketch.list_separator
     return None if separator is None else [(part.strip().strip('"'), None) for part in line.split(separator) if part.strip()]
 
 
-def _part_fasttext(line: str) -> list[Suggestion] | None:
+def _part_fasttext(line: str) -> list[LabelScore] | None:
     words = line.split()
     scored = len(words) > 1 and not words[1].startswith(FASTTEXT)
     labels, scores = (words[::2], words[1::2]) if scored else (words, [])
@@ -310,7 +310,7 @@ def _part_id(line: str) -> tuple[str, str]:
 
 
 def _lines_of(
-    part: Callable[[Sketch, str], list[Suggestion] | None], expected: str
+    part: Callable[[Sketch, str], list[LabelScore] | None], expected: str
 ) -> tuple[Callable[[Sketch], bool], Callable[[Sketch], Lists]]:
     """How a format of a line for each document, perhaps behind its id, is recognised and read, from how a line is parted."""
 
@@ -321,7 +321,7 @@ def _lines_of(
         return bool(parted and parted[0]) and 2 * sum(pairs is not None for pairs in parted) > len(parted)
 
     def read(sketch: Sketch) -> Lists:
-        lines, rows = _read_lines(sketch.path), dict[str, Sequence[Suggestion]]()
+        lines, rows = _read_lines(sketch.path), dict[str, Sequence[LabelScore]]()
         if not sketch.by_id:
             require_rows(len(lines), sketch.gold, str(sketch.path))
         for number, line in enumerate(lines, start=1):
@@ -368,7 +368,7 @@ def _read_annif(sketch: Sketch) -> Lists:
     numbered = '"document_id"' not in lines[0]
     if numbered:
         require_rows(len(lines), gold, str(path))
-    rows: dict[str, list[Suggestion]] = {}
+    rows: dict[str, list[LabelScore]] = {}
     for number, line in enumerate(lines, start=1):
         where = f"{path}, {'entry' if many else 'line'} {number}"
         try:
@@ -396,7 +396,7 @@ def _read_folder(path: Path, gold: Gold) -> Lists:
             "a file of predictions, or a folder of Annif's suggestions: doc_id.annif with lines of <uri>, label and score between tabs"
         )
         raise DataError("this folder holds no predictions", where=str(path), expected=expected, todo="name a file")
-    known, rows = frozenset(gold.labels), dict[str, list[Suggestion]]()
+    known, rows = frozenset(gold.labels), dict[str, list[LabelScore]]()
     for file in (file for file in files if file.suffix == ending):
         rows[file.name.removesuffix(ending)] = pairs = []
         for number, line in enumerate(_read_lines(file), start=1):

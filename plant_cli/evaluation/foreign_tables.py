@@ -19,7 +19,7 @@ from plant_cli.data.text_tables import show_names
 from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.mismatches import find_mismatch
 
-Suggestion = tuple[str, float | None]  # label, score; None: the place in the list is all there is
+LabelScore = tuple[str, float | None]  # label, score; None: the place in the list is all there is
 KNOWN = (
     "a table with doc_id, label(s) and score(s), a column for each label or for each rank; Annif's JSON or a folder of its TSV; "
     "XMLRepository sparse text; npz or npy; `label:score` text; a TREC run"
@@ -66,9 +66,9 @@ def parse_score(text: str) -> float:
     return float(text.replace(",", ".") if re.fullmatch(r"[-+]?\d*,\d+([eE][-+]?\d+)?", text.strip()) else text)
 
 
-def split_scored(text: str) -> list[Suggestion] | None:
+def split_scored(text: str) -> list[LabelScore] | None:
     """The pairs of `label:score`, `label=score` or `label (score)` that a text is made of; None if it is not made of such."""
-    found: list[Suggestion] = []
+    found: list[LabelScore] = []
     end = 0
     for match in _SCORED.finditer(text):
         if match.start() != end:
@@ -78,7 +78,7 @@ def split_scored(text: str) -> list[Suggestion] | None:
     return found if end == len(text) or not text[end:].strip() else None
 
 
-def list_rows(rows: Mapping[str, Sequence[Suggestion]]) -> pl.DataFrame:
+def list_rows(rows: Mapping[str, Sequence[LabelScore]]) -> pl.DataFrame:
     """The pairs of each document as a table. Where no pair has a score, the place in the list gives one: 2 for the last of the longest."""
     labels, scores = [[label for label, _ in row] for row in rows.values()], [[score for _, score in row] for row in rows.values()]
     if _unscored(rows.values()):
@@ -87,7 +87,7 @@ def list_rows(rows: Mapping[str, Sequence[Suggestion]]) -> pl.DataFrame:
     return pl.DataFrame({"doc_id": list(rows), "labels": labels, "scores": scores}, schema=SCHEMA)
 
 
-def _unscored(rows: Iterable[Sequence[Suggestion]]) -> bool:
+def _unscored(rows: Iterable[Sequence[LabelScore]]) -> bool:
     return all(score is None for row in rows for _, score in row)
 
 
@@ -97,7 +97,7 @@ RANKED = (
 )
 
 
-def describe_gathered(rows: Mapping[str, Sequence[Suggestion]]) -> tuple[str, ...]:
+def describe_gathered(rows: Mapping[str, Sequence[LabelScore]]) -> tuple[str, ...]:
     """The remark on pairs without scores."""
     return (RANKED,) if any(rows.values()) and _unscored(rows.values()) else ()
 
@@ -232,12 +232,12 @@ def _read_wide(frame: pl.DataFrame, ids: pl.Series, others: pl.DataFrame, where:
     return Foreign(form="a table with a column for each label", frame=list_rows(read_dense(values, names, ids.to_list())), remarks=remarks)
 
 
-def read_dense(values: np.ndarray[Any, Any], labels: Sequence[str], documents: Sequence[str]) -> dict[str, list[Suggestion]]:
+def read_dense(values: np.ndarray[Any, Any], labels: Sequence[str], documents: Sequence[str]) -> dict[str, list[LabelScore]]:
     """The pairs of a matrix [N, L]; an empty cell is none, nor is a zero where no score is below it."""
     there = ~np.isnan(values)
     if not (values[there] < 0).any():
         there &= values != 0
-    rows: dict[str, list[Suggestion]] = {document: [] for document in documents}
+    rows: dict[str, list[LabelScore]] = {document: [] for document in documents}
     for row, column in zip(*(part.tolist() for part in np.nonzero(there)), strict=True):
         rows[documents[row]].append((labels[column], float(values[row, column])))
     return rows
@@ -291,7 +291,7 @@ def _read_ranks(frame: pl.DataFrame, ids: pl.Series, columns: Sequence[str], sco
         values.append(numbers.to_list())
         remarks |= dict.fromkeys(said)
     labels = [frame[name].cast(pl.String).to_list() for name in columns]
-    rows: dict[str, list[Suggestion]] = {}
+    rows: dict[str, list[LabelScore]] = {}
     for row, document in enumerate(ids):
         places = [place for place in range(len(columns)) if labels[place][row] is not None]
         rows.setdefault(document, []).extend((labels[place][row], values[place][row] if values else None) for place in places)
@@ -328,13 +328,13 @@ def _read_pairs(ids: pl.Series, label: pl.Series, score: pl.Series | None, rank:
     return Foreign(form="a table with a pair in each row", frame=rows, pairs=True, remarks=remarks)
 
 
-def _read_lists(ids: pl.Series, cells: Sequence[Sequence[Suggestion]]) -> Foreign:
+def _read_lists(ids: pl.Series, cells: Sequence[Sequence[LabelScore]]) -> Foreign:
     rows = {str(row): pairs for row, pairs in enumerate(cells)}
     frame = list_rows(rows).with_columns(doc_id=ids)
     return Foreign(form="a table with lists of labels", frame=frame, remarks=describe_gathered(rows))
 
 
-def _parse_cells(label: pl.Series, score: pl.Series | None, known: set[str], where: str) -> list[list[Suggestion]] | None:
+def _parse_cells(label: pl.Series, score: pl.Series | None, known: set[str], where: str) -> list[list[LabelScore]] | None:
     """The pairs in each cell of a column; None if each cell holds one label, with one score if there is a column of scores."""
     nested = any(isinstance(column.dtype, (pl.List, pl.Struct)) for column in (label, score) if column is not None)
     if label.dtype == pl.Null:
@@ -401,7 +401,7 @@ def _read_literal(cell: str) -> Any:
     return cell if found is None else sorted(map(str, found)) if isinstance(found, set | frozenset) else found
 
 
-def part_cell(value: Any, known: Iterable[str], where: str) -> list[Suggestion]:
+def part_cell(value: Any, known: Iterable[str], where: str) -> list[LabelScore]:
     """The pairs of a list of labels, of `[label, score]` or of objects; of an object of scores by label; or of one object."""
     try:
         pairs = _list_pairs(value, known)
