@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 import traceback
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import Distribution, EntryPoint, entry_points
@@ -39,6 +40,7 @@ GENERAL_FLAGS = (
     "tag",
 )  # they mean one thing in every command
 GENERAL_LETTERS = ("-f", "-h", "-q")
+SLOW = 5.0  # seconds to load a plugin from which on it is named
 LONGEST_FAULT = 300  # characters of the message of a broken plugin
 VARIABLE, CORE = "PLANT_PLUGINS", "core"
 CHOOSE = f"{VARIABLE}=-NAME leaves one out"
@@ -59,15 +61,19 @@ class Registry:
         for point in points:
             distribution, version = _identify(point.dist)
             record = PluginRecord(name=point.name, module=point.module, distribution=distribution, version=version)
+            started = time.monotonic()
             try:
-                with redirect_stdout(sys.stderr):  # stdout is for results of commands
+                with redirect_stdout(sys.stderr), _keeping_folder(point.name):  # stdout is for results of commands
                     module = point.load()
                 record = replace(record, file=str(getattr(module, "__file__", point.value)))
                 self.plugins.append(self._take(module, record))
             except KeyboardInterrupt:
+                _say(f"interrupted while the plugin '{point.name}' was loaded ({VARIABLE}=-{point.name} leaves it out)")
                 raise
             except BaseException as error:  # a plugin may do anything on import, even sys.exit()
                 self.plugins.append(replace(record, error=_name_fault(error), trace=traceback.format_exc()))
+            if (seconds := time.monotonic() - started) > SLOW and distribution != OWN_DISTRIBUTION:
+                _say(f"loading the plugin '{point.name}' took {seconds:.0f} seconds ({VARIABLE}=-{point.name} leaves it out)")
 
     def register(self, module: ModuleType, *, name: str) -> PluginRecord:
         """Register an imported module, for tests and notebooks; errors are raised."""
@@ -94,6 +100,7 @@ class Registry:
             raise
         record = replace(record, components=tuple((kind, spec.name) for kind, spec in specs))
         for kind, spec in specs:
+            object.__setattr__(spec, "plugin", record.name)
             self._owners[kind, spec.name].append((spec, record))
         return record
 
@@ -234,6 +241,27 @@ def _check_options(kind: Kind, spec: Spec) -> None:
         if isinstance(spec, StageSpec) and not extra.get("argument") and (name in GENERAL_FLAGS or extra.get("short") in GENERAL_LETTERS):
             flag = f"--{name.replace('_', '-')}" if name in GENERAL_FLAGS else extra["short"]
             raise TypeError(f"{kind.hook}: '{spec.name}' has an option {flag}, which means something else in every command")
+
+
+@contextmanager
+def _keeping_folder(name: str) -> Iterator[None]:
+    """Go back to the current folder, and say so, if the block leaves it: paths of the user would mean other files."""
+    here = _current_folder()
+    yield
+    if here is not None and here != _current_folder():
+        os.chdir(here)
+        _say(f"the plugin '{name}' changed the current folder while it was loaded; {here} is the current folder again")
+
+
+def _current_folder() -> str | None:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return None
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _name_fault(error: BaseException) -> str:

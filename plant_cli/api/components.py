@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from plant_cli.api.options import Choice, NoOptions, Options
@@ -21,6 +21,8 @@ class Spec:
     """The class of its options; the checks demand `help` for each of them."""
     source: str = ""
     """The paper and equation that it implements; may be empty."""
+    plugin: str = field(default="", init=False, compare=False, repr=False)
+    """The name of the plugin that registered it, set by the registry."""
 
 
 SpecT = TypeVar("SpecT", bound=Spec)

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from plant_cli.api.read_only import protect
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -130,6 +132,9 @@ class Evidence:
     spans: npt.NDArray[np.int64]
     """Start and end in the text [n, 2], in code points; the end is exclusive."""
 
+    def __post_init__(self) -> None:
+        protect(self)
+
     def take(self, rows: npt.NDArray[np.int64]) -> Evidence:
         """The spans of these documents; `rows` are then counted in the new order."""
         places, kept = _follow(rows, self.rows)
@@ -144,6 +149,9 @@ class Excluded:
     """Document of each pair, as its row in the split, ascending [n]."""
     labels: Sequence[str]
     """The label of each pair; it may be unseen in train [n]."""
+
+    def __post_init__(self) -> None:
+        protect(self)
 
     def take(self, rows: npt.NDArray[np.int64]) -> Excluded:
         """The pairs of these documents; `rows` are then counted in the new order."""
@@ -171,6 +179,9 @@ class Split:
     """Gold spans, also of unseen labels; None if the corpus has none."""
     excluded: Excluded | None = None
     """Pairs that evaluation ignores; None if the corpus has none."""
+
+    def __post_init__(self) -> None:
+        protect(self)
 
     def __len__(self) -> int:
         return len(self.doc_ids)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from plant_cli.api.read_only import protect
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -38,6 +40,9 @@ class Hierarchy:
     depths: npt.NDArray[np.int64]
     """Depth of each node [A]: 1 without parents, else 1 + the smallest depth of a parent."""
 
+    def __post_init__(self) -> None:
+        protect(self)
+
 
 @dataclass(frozen=True, kw_only=True)
 class MetricInput:
@@ -67,6 +72,9 @@ class MetricInput:
     """All scores, if they were kept; for metrics whose spec says `needs_all_scores`."""
     hierarchy: Hierarchy | None = None
     """The ancestors of labels, if they are known."""
+
+    def __post_init__(self) -> None:
+        protect(self)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from plant_cli.api.read_only import protect
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -149,6 +151,9 @@ class DecoderShape:
     """Relevance of the words for the labels, csr [L, V] float32 in [0, 1]; `Reading.words` numbers its columns. None if the run has no
     relevance table, or if weights are loaded afterwards.
     """
+
+    def __post_init__(self) -> None:
+        protect(self)
 
 
 @runtime_checkable

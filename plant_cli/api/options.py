@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
@@ -112,6 +112,12 @@ def consent_options(model: type[Options]) -> list[str]:
     return [name for name, extra in found.items() if isinstance(extra, dict) and extra.get("consent")]
 
 
+def hub_options(model: type[Options]) -> dict[str, list[str]]:
+    """Options of a model that name a model on a hub (`hub=…`), each with the names that come with the plugin."""
+    found: dict[str, Any] = {name: info.json_schema_extra for name, info in model.model_fields.items()}
+    return {name: extra["hub"] for name, extra in found.items() if isinstance(extra, dict) and extra.get("hub") is not None}
+
+
 def option(
     default: Any = ...,
     help: str = "",
@@ -123,6 +129,7 @@ def option(
     path: bool | Literal["or name"] = False,
     was: str | None = None,
     consent: bool = False,
+    hub: Sequence[str] | None = None,
     keys: str | None = None,
     **rules: Any,
 ) -> Any:
@@ -140,11 +147,13 @@ def option(
         was: its former name; a flag or recipe key of that name is refused with a message that tells the new one.
         consent: whether a value other than the default needs the user's consent, since it runs foreign code: it is accepted on the command
             line and in a recipe that the user names, and refused in a file of a run folder.
+        hub: for the name of a model on a hub: the names that come with the plugin. Another one that is not on this machine, and that only a
+            file of a run folder names, is not asked for without the user's consent.
         keys: for a mapping from names of components to their options: the kind of component, a name in `plant_cli.api.specs.KINDS`.
         rules: constraints of pydantic, such as `ge`, `le` and `pattern`.
     """
     extra: dict[str, Any] = {"level": level, "value": value, "short": short, "argument": argument, "path": path, "was": was}
-    extra |= {"consent": consent, "kind": None, "keys": keys}
+    extra |= {"consent": consent, "hub": None if hub is None else list(hub), "kind": None, "keys": keys}
     return Field(default, description=help, json_schema_extra=extra, **rules)
 
 

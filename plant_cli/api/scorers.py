@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
+from plant_cli.api.read_only import protect, read_only
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -29,6 +31,9 @@ class Documents:
     ends: npt.NDArray[np.int64]
     """Start of each document in `numbers`, and end of the last one, int64 [B + 1]."""
 
+    def __post_init__(self) -> None:
+        protect(self)
+
     def __len__(self) -> int:
         return len(self.ends) - 1
 
@@ -40,7 +45,7 @@ class Documents:
             make: computes the value.
         """
         if name not in self._remembered:
-            self._remembered[name] = make()
+            self._remembered[name] = read_only(make())
         found: Value = self._remembered[name]
         return found
 
@@ -57,7 +62,8 @@ class Documents:
         counts = csr_array((np.ones(len(self.numbers)), self.numbers, self.ends), shape=(len(self), len(self.vocabulary)))
         counts = counts.copy()  # summing works in place, and these arrays are ours
         counts.sum_duplicates()
-        return counts
+        seen: csr_array = read_only(counts)
+        return seen
 
     def take(self, rows: npt.NDArray[Any]) -> Self:
         """The documents of these rows [b], with the same vocabulary."""
@@ -87,6 +93,9 @@ class ScorerInput:
     """Training documents that need held-out scores, ascending, int64 [b]."""
     reporter: Reporter
     """Receives notes."""
+
+    def __post_init__(self) -> None:
+        protect(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +154,9 @@ class ShortlistInput:
     """Training documents of each label [L]."""
     documents: int
     """Training documents N."""
+
+    def __post_init__(self) -> None:
+        protect(self)
 
 
 class Shortlist(Protocol):

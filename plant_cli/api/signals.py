@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from plant_cli.api.read_only import protect
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -30,3 +32,6 @@ class Counts:
     """Occurrences of all words in the documents of the label; only if the signal needs them."""
     pairs: npt.NDArray[Any] | None = None
     """The number of each pair, label index · V + word index; only if the signal needs it."""
+
+    def __post_init__(self) -> None:
+        protect(self)

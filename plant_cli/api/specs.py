@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from plant_cli.api import promises
 from plant_cli.api.components import Spec
 from plant_cli.api.context import Result, StageContext
 from plant_cli.api.corpus import Dataset, DatasetCard, WordReducer
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 class StageSpec(Spec):
     """A stage, a step of an experiment with its own folder in the run; or an action, which has no folder."""
 
-    run: Function[Callable[[StageContext, Any], Result]] = Function()
+    run: Function[Callable[[StageContext, Any], Result]] = Function(promises.RESULT)
     """`run(context, options) -> Result` does the work."""
     check: Function[Callable[[StageContext, Any], None] | None] = Function(required=False)
     """`check(context, options)` raises an error if an input is missing; it is called before the module of `run` is imported."""
@@ -95,7 +96,7 @@ class BackboneStart:
 class BackboneSpec(Spec):
     """A network that reads text and gives hidden states."""
 
-    load: Function[Callable[[Any, MachineSection], Backbone]] = Function()
+    load: Function[Callable[[Any, MachineSection], Backbone]] = Function(promises.BACKBONE)
     """`load(options, machine) -> Backbone`; random weights are drawn from torch's generator."""
     languages: tuple[str, ...] | None = None
     """Languages that its default model was trained on, as ISO 639-1 codes; None if unknown. Training warns if the documents are in another
@@ -103,7 +104,7 @@ class BackboneSpec(Spec):
     """
     start: BackboneStart | None = None
     """For a backbone that needs a result of a stage, such as a vocabulary made from the corpus."""
-    is_installed: Function[Callable[[], bool] | None] = Function(required=False)
+    is_installed: Function[Callable[[], bool] | None] = Function(promises.TRUTH, required=False)
     """`is_installed() -> bool`: whether the package with its weights is installed; left out if its weights are in no package."""
 
 
@@ -111,7 +112,7 @@ class BackboneSpec(Spec):
 class DecoderSpec(Spec):
     """A network that computes label scores from hidden states."""
 
-    build: Function[Callable[[Any, DecoderShape], Decoder]] = Function()
+    build: Function[Callable[[Any, DecoderShape], Decoder]] = Function(promises.DECODER)
     """`build(options, shape) -> Decoder`."""
     stage2_options: tuple[str, ...] = ()
     """Options that may differ between stage 1 and stage 2: they change neither what stage 1 trains nor the names and shapes of weights."""
@@ -123,7 +124,7 @@ class LossSpec(Spec):
 
     stage: Literal["rank", "label"]
     """`rank` for stage 1, `label` for stage 2."""
-    build: Function[Callable[[Any], RankLoss | LabelLoss]] = Function()
+    build: Function[Callable[[Any], RankLoss | LabelLoss]] = Function(promises.LOSS)
     """`build(options)` returns a `RankLoss` for `rank`, a `LabelLoss` for `label`."""
 
 
@@ -131,7 +132,7 @@ class LossSpec(Spec):
 class SignalSpec(Spec):
     """How strongly a word indicates a label."""
 
-    score: Function[Callable[[Counts, Any], Floats]] = Function()
+    score: Function[Callable[[Counts, Any], Floats]] = Function(promises.SIGNAL)
     """`score(counts, options) -> values`, a pure function; values are float64 with the shape of the counts."""
     needs_occurrences: bool = False
     """True if it reads `Counts.occurrences` and `Counts.words_with_label`."""
@@ -149,13 +150,13 @@ class SignalSpec(Spec):
 class DatasetSpec(Spec):
     """A corpus, or a reader of a format."""
 
-    load: Function[Callable[[DataSection, Any], Dataset]] = Function()
+    load: Function[Callable[[DataSection, Any], Dataset]] = Function(promises.DATASET)
     """`load(data, options) -> Dataset`; `data` is the section `data` of the recipe."""
-    recognise: Function[Callable[[DataSection], str | None] | None] = Function(required=False)
+    recognise: Function[Callable[[DataSection], str | None] | None] = Function(promises.RECOGNISED, required=False)
     """`recognise(data) -> sentence or None`: describes the content of the path if it is in this format. The dataset `files` asks all
     datasets, and the one that answers reads the corpus. It reads a few lines, and raises no error for any file.
     """
-    write: Function[Callable[[Dataset, Path, str], Sequence[str]] | None] = Function(required=False)
+    write: Function[Callable[[Dataset, Path, str], Sequence[str]] | None] = Function(promises.REMARKS, required=False)
     """`write(dataset, folder, suffix) -> remarks`, for `plant data convert --to NAME`: writes the splits into an empty folder, where `load`
     can read them; `suffix` is "", ".gz" or ".zst". The remarks say what the format cannot store.
     """
@@ -167,7 +168,7 @@ class DatasetSpec(Spec):
 class MetricSpec(Spec):
     """A family of metrics. The name is that of the family (`precision`); its values have their usual names (`P@1`, `P@5`)."""
 
-    compute: Function[Callable[[MetricInput, Any], Sequence[Metric]]] = Function()
+    compute: Function[Callable[[MetricInput, Any], Sequence[Metric]]] = Function(promises.METRICS)
     """`compute(input, options) -> values`."""
     needs_all_scores: tuple[str, ...] = ()
     """The names of its values if they need `MetricInput.all_scores`; without these scores they are reported as not available."""
@@ -177,9 +178,9 @@ class MetricSpec(Spec):
 class ShortlistSpec(Spec):
     """A way to choose the labels that are worth scoring."""
 
-    build: Function[Callable[[Any, ShortlistInput], Shortlist]] = Function()
+    build: Function[Callable[[Any, ShortlistInput], Shortlist]] = Function(promises.SHORTLIST)
     """`build(options, input) -> Shortlist`."""
-    most: Function[Callable[[Any, int], int] | None] = Function(required=False)
+    most: Function[Callable[[Any, int], int] | None] = Function(promises.NUMBER, required=False)
     """`most(options, labels) -> int`: how many of `labels` it proposes for a document at most; for `plant plan`. By default all."""
 
 
@@ -187,15 +188,15 @@ class ShortlistSpec(Spec):
 class ScorerSpec(Spec):
     """A way to score labels without the network."""
 
-    fit: Function[Callable[[Any, ScorerInput], FittedScorer]] = Function()
+    fit: Function[Callable[[Any, ScorerInput], FittedScorer]] = Function(promises.FITTED)
     """`fit(options, input) -> FittedScorer`, from training documents and names of labels."""
-    load: Function[Callable[[Any, Mapping[str, npt.NDArray[Any]]], Scorer]] = Function()
+    load: Function[Callable[[Any, Mapping[str, npt.NDArray[Any]]], Scorer]] = Function(promises.SCORER)
     """`load(options, tensors) -> Scorer`, from the arrays of `Scorer.tensors()`."""
     needs_names: bool = False
     """True if it needs names of labels; without them it is left out with a note."""
     zero_shot: bool = False
     """True if it also scores labels without training documents."""
-    memory: Function[Callable[[Any, int], int] | None] = Function(required=False)
+    memory: Function[Callable[[Any, int], int] | None] = Function(promises.NUMBER, required=False)
     """`memory(options, documents) -> int`, for `plant plan`: bytes that fitting needs, if they grow faster than the number of documents (a
     matrix of all pairs of documents). By default they are estimated from fits on samples.
     """
@@ -205,7 +206,7 @@ class ScorerSpec(Spec):
 class AnalyserSpec(Spec):
     """What counts as one word: reduces the forms of a word in a language to one form."""
 
-    load: Function[Callable[[Any, str], WordReducer]] = Function()
+    load: Function[Callable[[Any, str], WordReducer]] = Function(promises.REDUCER)
     """`load(options, language) -> WordReducer` by ISO 639-1 code; raises `LookupError` for an unknown language."""
     languages: tuple[str, ...] | None = None
     """The languages that it knows; None: those that `load` accepts. An analyser with one language skips the detection of languages."""

@@ -118,6 +118,10 @@ def report_failures(who: str = "plant-cli", registry: Registry | None = None) ->
     try:
         yield
     except PlantError as error:
+        by_plugin = registry is not None and error.exit_code == PluginError.exit_code and error.__cause__ is not None
+        blamed = registry.blame(error) if registry is not None and by_plugin else None
+        if blamed is not None:
+            error.where += f"; the plugin '{blamed[0].name}', {blamed[1]}"
         leave(error)
     except KeyboardInterrupt:
         _leave("interrupted", INTERRUPTED)
@@ -177,7 +181,7 @@ def _explain_panic(error: BaseException) -> PlantError:
             what,
             where="a library that plant uses; its own message is above",
             expected="enough memory, threads and open files (`ulimit -a` lists the limits of this shell)",
-            todo="give it more memory, or work on less at a time (--micro-batch, --memory); `plant plan` says what is needed",
+            todo="close other programs, or raise the limits of this shell (`ulimit -v`, `ulimit -u`, `ulimit -n`), then repeat the command",
         )
     return DataError(
         what,

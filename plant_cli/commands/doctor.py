@@ -66,7 +66,7 @@ def check_system() -> Iterator[CheckResult]:
     low = disk < LOW_DISK
     todo = "free some space, or keep the run elsewhere with --run DIR" if low else ""
     yield CheckResult(topic="system", name="free disk here", state="warn" if low else "ok", found=f"{disk / GIB:.1f} GiB", todo=todo)
-    encoding = sys.stdout.encoding or locale.getpreferredencoding(False)
+    encoding = getattr(sys.__stdout__, "encoding", None) or locale.getpreferredencoding(False)
     plain = encoding.lower().replace("-", "") != "utf8"
     todo = "export PYTHONUTF8=1" if plain else ""
     yield CheckResult(topic="system", name="output encoding", state="warn" if plain else "ok", found=encoding, todo=todo)

@@ -90,6 +90,7 @@ def _evaluate(
             generator=np.random.default_rng(context.machine.seed),
             advance=task.advance,
             remedy=_keep_scores(system, options.split),
+            warn=context.reporter.warn,
         )
     conditions = Conditions(
         convention=convention,

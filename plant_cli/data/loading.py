@@ -7,7 +7,19 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from plant_cli.api import Choice, DataError, DataSection, Dataset, DatasetSpec, PluginError, Reporter, StageContext, Task, UsageError
+from plant_cli.api import (
+    Choice,
+    DataError,
+    DataSection,
+    Dataset,
+    DatasetSpec,
+    PluginError,
+    Reporter,
+    StageContext,
+    Task,
+    UsageError,
+    first_line,
+)
 from plant_cli.data.lines import watching
 from plant_cli.data.splits import take_subset
 from plant_cli.data.vocabularies import apply_vocabulary
@@ -31,13 +43,6 @@ def load_dataset(context: StageContext, data: DataSection, tell: Callable[[str],
                 expected=f"what the dataset '{spec.name}' reads",
                 todo="correct the path",
             ) from error
-        if not isinstance(dataset, Dataset):
-            raise PluginError(
-                f"the dataset '{spec.name}' gave {type(dataset).__name__}, not a Dataset",
-                where=f"dataset '{spec.name}'",
-                expected="a plant_cli.api.Dataset",
-                todo=f"`plant plugins show {spec.name}` says whose it is",
-            )
     dataset, remarks = take_subset(dataset, data)
     if data.evidence is not None and dataset.evidence is None:
         raise UsageError(
@@ -74,14 +79,27 @@ def _show_spooling(reporter: Reporter, where: str) -> Iterator[None]:
             yield
 
 
-def find_formats(specs: Sequence[DatasetSpec], data: DataSection) -> dict[str, str]:
-    """What each plugin that recognises a corpus says of it; one that reads the very columns that the section names stands alone."""
-    found = {spec.name: said for spec in specs if spec.recognise is not None and (said := spec.recognise(data)) is not None}
+def find_formats(specs: Sequence[DatasetSpec], data: DataSection, warn: Callable[[str], None] = lambda _: None) -> dict[str, str]:
+    """What each plugin that recognises a corpus says of it; one that reads the very columns that the section names stands alone.
+
+    One that fails is passed over: `warn` receives a line about it.
+    """
+    found: dict[str, str] = {}
+    for spec in specs:
+        try:
+            said = None if spec.recognise is None else spec.recognise(data)
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever a stranger's dataset does
+            what = error.what if isinstance(error, PluginError) else f"`recognise` of the dataset '{spec.name}' failed: {first_line(error)}"
+            warn(f"{what}: it is passed over (PLANT_PLUGINS=-{spec.plugin or 'NAME'} leaves its plugin out)")
+            continue
+        found |= {} if said is None else {spec.name: said}
     return {ANY: found[ANY]} if ANY in found else found
 
 
 def _recognise(context: StageContext, data: DataSection) -> Choice:
-    found = find_formats(context.components(DatasetSpec), data)
+    found = find_formats(context.components(DatasetSpec), data, context.reporter.warn)
     if len(found) > 1:
         raise UsageError(
             f"{len(found)} formats fit the corpus: {'; '.join(f'{name}: {said}' for name, said in found.items())}",

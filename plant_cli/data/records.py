@@ -216,16 +216,23 @@ def examine_files(folder: Path, record: StageRecord, names: Sequence[str] | None
     return [examine_file(folder / name, record.outputs[name], None if fully else record.facts.get(name), name) for name in chosen]
 
 
+def find_finished(folder: Path) -> StageRecord | None:
+    """The record of the finished stage whose folder this is; None if there is none."""
+    path = folder / STAGE_FILE
+    record = read_record(path, StageRecord, f"the record of the stage {folder.name}") if path.exists() else None
+    return record if record is not None and record.status == "done" else None
+
+
 def require_recorded(folder: Path, *names: str) -> None:
     """Refuse files that are not, byte for byte, what a stage recorded; readers of whole files call it first.
 
-    Where no finished stage is recorded there is nothing to compare with, and files that were laid there later have no hash: they pass.
+    The folder is that of the stage, or one in it. Where no finished stage is recorded there is nothing to compare with, and files that were
+    laid there later have no hash: they pass.
     """
-    path = folder / STAGE_FILE
-    if not path.exists():
-        return
-    record = read_record(path, StageRecord, f"the record of the stage {folder.name}")
-    if record.status != "done":
+    if names and not (folder / STAGE_FILE).exists() and (folder.parent / STAGE_FILE).exists():
+        folder, names = folder.parent, tuple(f"{folder.name}/{name}" for name in names)
+    record = find_finished(folder)
+    if record is None:
         return
     command = command_for(record.stage, record.tag, folder.parent)
     for file in examine_files(folder, record, names or None, fully=True):

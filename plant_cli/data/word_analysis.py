@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from itertools import islice
 
-from plant_cli.api import AnalyserSpec, Reporter, WordReducer
+from plant_cli.api import AnalyserSpec, Reporter, WordReducer, promises
 from plant_cli.data.corpus_files import AnalyserRecord
 from plant_cli.data.languages import TEXTS_RECOGNISED, find_language, name_language, share_languages
 from plant_cli.data.words import REMEMBERED, normalise_word, spell
@@ -60,7 +60,9 @@ class _Reduced(dict[str, str]):
         self._reducer = reducer
 
     def __missing__(self, form: str) -> str:
-        word = normalise_word(self._reducer.reduce(form)) or form
+        reduced = self._reducer.reduce(form)
+        promises.REDUCED.require(reduced, who=f"reducer {type(self._reducer).__name__} of an analyser", what="reduce")
+        word = normalise_word(reduced) or form
         if len(self) < REMEMBERED:
             self[form] = word
         return word

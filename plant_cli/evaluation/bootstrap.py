@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from scipy.special import ndtri
 
 from plant_cli.api.metrics import Metric, MetricValue, WeightedMetric
+from plant_cli.api.read_only import read_only
 from plant_cli.evaluation.counters import DIGITS, ROUNDING, Floats, compute_value
 
 Advance = Callable[[float], None]  # called with how many resamples or permutations were done
@@ -71,7 +72,7 @@ class Sums:
 
 def _combine(metrics: Sequence[MetricValue], sums: Sums, weights: Floats) -> Floats:
     """Each metric under weights of the documents [metrics, R]."""
-    return np.array([m.combine(weighed) for m, weighed in zip(metrics, sums.weigh(weights), strict=True)])
+    return np.array([m.combine(read_only(weighed)) for m, weighed in zip(metrics, sums.weigh(weights), strict=True)])
 
 
 def resample(metrics: Sequence[MetricValue], replicates: int, generator: np.random.Generator, advance: Advance | None = None) -> Floats:

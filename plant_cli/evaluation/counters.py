@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, hstack
 
+from plant_cli.api import promises
 from plant_cli.api.errors import DataError, PlantError, PluginError, UsageError, near_names
+from plant_cli.api.functions import Guarded
 from plant_cli.api.metrics import Metric, MetricInput, MetricValue, WeightedMetric
 from plant_cli.api.options import Options
+from plant_cli.api.read_only import read_only
 from plant_cli.api.specs import MetricSpec
 
 Floats = npt.NDArray[np.float64]
@@ -181,7 +184,7 @@ def compute_value(metric: Metric) -> float:
         return float(metric.compute(np.ones((1, metric.documents)))[0])
     sums = np.asarray(metric.contributions.sum(axis=0), dtype=np.float64).reshape(1, -1)
     combine: Callable[[Floats], Floats] = metric.combine
-    return float(combine(sums)[0])
+    return float(combine(read_only(sums))[0])
 
 
 _AT = re.compile(r"@(\d+)$")
@@ -192,30 +195,28 @@ Families = Sequence[tuple[MetricSpec, Options]]  # each with its options
 NOT_KEPT = "needs the score of every label, and only the highest were kept"
 
 
-def compute_families(families: Families, data: MetricInput, wanted: Sequence[str] = ()) -> list[Metric]:
+def compute_families(
+    families: Families, data: MetricInput, wanted: Sequence[str] = (), warn: Callable[[str], None] | None = None
+) -> list[Metric]:
     """The values of all families, at the cut-offs of their options and at those of the wanted names (`P@7`).
 
-    Families that need every score are left out where there is none (`find_missing` names their metrics).
+    Families that need every score are left out where there is none (`find_missing` names their metrics). One that fails is passed over with
+    a warning, if there is somebody to `warn` and all wanted names of metrics are found without it; else it is a `PluginError`.
     """
     asked = [int(match[1]) for match in map(_AT.search, wanted) if match and int(match[1]) > 0]
     values: dict[str, Metric] = {}
     owners: dict[str, str] = {}
+    failed: list[tuple[MetricSpec, PluginError]] = []
     for spec, options in families:
         if spec.needs_all_scores and data.all_scores is None:
             continue
         if "k" in spec.options.model_fields:
             options = options.model_copy(update={"k": sorted({*getattr(options, "k", ()), *asked})})
         try:
-            computed = list(spec.compute(data, options))
-        except PlantError:
-            raise
-        except Exception as error:  # whatever a stranger's metric does
-            raise PluginError(
-                f"the metric '{spec.name}' failed: {type(error).__name__}: {error}",
-                where=f"metric '{spec.name}'",
-                expected="a list of metric values",
-                todo=f"`plant plugins show {spec.name}` says whose it is; PLANT_PLUGINS=-NAME leaves it out",
-            ) from error
+            computed = _compute(spec, options, data, tries=warn is not None)
+        except PluginError as error:
+            failed.append((spec, error))
+            continue
         for value in computed:
             if not value.name or value.name in values:
                 other = owners.get(value.name, spec.name)
@@ -223,10 +224,41 @@ def compute_families(families: Families, data: MetricInput, wanted: Sequence[str
                     f"two metrics are named '{value.name}'" if value.name else "a metric has no name",
                     where=f"metric '{spec.name}'" if other == spec.name else f"metrics '{other}' and '{spec.name}'",
                     expected="another name for each value",
-                    todo=f"`plant plugins show {spec.name}` says whose it is; PLANT_PLUGINS=-NAME leaves it out",
+                    todo=_leave_out(spec),
                 )
             values[value.name], owners[value.name] = value, spec.name
+    absent = {*wanted} - {*values, *find_missing(families, data, "")}
+    for spec, error in failed:
+        if warn is None or any("[" not in name for name in absent):
+            raise error
+        warn(f"{error.what}: it is passed over ({_leave_out(spec)})")
     return list(values.values())
+
+
+def _compute(spec: MetricSpec, options: Options, data: MetricInput, *, tries: bool) -> list[Metric]:
+    """The values of a family, whose functions are checked at each call, and tried once if asked to; `PluginError` if it fails."""
+    who = f"metric '{spec.name}'"
+    try:
+        computed: list[Metric] = [
+            replace(value, compute=Guarded(value.compute, who, "compute", promises.VALUES))
+            if isinstance(value, WeightedMetric)
+            else replace(value, combine=Guarded(value.combine, who, "combine", promises.VALUES))
+            for value in spec.compute(data, options)
+        ]
+        for value in computed:
+            if tries and isinstance(value, MetricValue):
+                compute_value(value)
+    except (PlantError, MemoryError):
+        raise
+    except Exception as error:  # whatever a stranger's metric does
+        raise PluginError(
+            f"the {who} failed: {type(error).__name__}: {error}", where=who, expected="a list of metric values", todo=_leave_out(spec)
+        ) from error
+    return computed
+
+
+def _leave_out(spec: MetricSpec) -> str:
+    return f"PLANT_PLUGINS=-{spec.plugin or 'NAME'} leaves its plugin out"
 
 
 def find_missing(families: Families, data: MetricInput, remedy: str) -> dict[str, str]:

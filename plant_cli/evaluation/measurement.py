@@ -51,7 +51,10 @@ def measure_system(system: System, gold: Gold, measure: Measure, reporter: Repor
     predictions = read_predictions(system.predictions, gold, reporter, measure.numbering)
     scores = read_scores(system, gold, measure.memory)
     data = build_input(predictions, gold, system.threshold, measure.convention, scores, measure.hierarchy)
-    values = [*compute_families(measure.families, data, measure.wanted), *(metric for b in measure_bins(data) for metric in b.metrics)]
+    values = [
+        *compute_families(measure.families, data, measure.wanted, reporter.warn),
+        *(metric for b in measure_bins(data) for metric in b.metrics),
+    ]
     missing = find_missing(measure.families, data, f"'{system.name}' needs all its scores: `plant predict --auc`")
     known = {value.name for value in values}
     wanted = measure.wanted or [metric for metric in DEFAULT_METRICS if metric in known]

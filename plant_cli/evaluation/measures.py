@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -139,6 +139,7 @@ def evaluate(
     generator: np.random.Generator,
     advance: Advance | None = None,
     remedy: str = "plant predict --auc --force",
+    warn: Callable[[str], None] | None = None,
 ) -> Evaluation:
     """Compute all metrics, and intervals from `replicates` resamples of the documents (0: none).
 
@@ -146,8 +147,9 @@ def evaluate(
         wanted: names to compute (`P@7`, `R@10[1-5]`); none: all.
         required: names to compute in any case.
         remedy: what to do to have the metrics that need every score.
+        warn: receives a line about each family that fails and is passed over (None: it is an error).
     """
-    overall = compute_families(families, data, [*wanted, *required])
+    overall = compute_families(families, data, [*wanted, *required], warn)
     bins = measure_bins(data)
     missing = find_missing(families, data, remedy)
     everything = [*overall, *(m for b in bins for m in b.metrics)]
@@ -206,7 +208,8 @@ def measure_parts(
         predictions = read_predictions(path, conditions.gold, reporter, numbering)
         data = build_input(predictions, conditions.gold, np.inf, conditions.convention)
         drawn = {"replicates": conditions.replicates, "level": conditions.level}
-        parts[name] = evaluate(data, families, wanted=wanted, **drawn, generator=np.random.default_rng(conditions.seed)).scores  # type: ignore[arg-type]
+        generator = np.random.default_rng(conditions.seed)
+        parts[name] = evaluate(data, families, wanted=wanted, **drawn, generator=generator, warn=lambda _: None).scores  # type: ignore[arg-type]
     return parts
 
 

@@ -27,6 +27,7 @@ from plant_cli.api import (
 from plant_cli.api.errors import damaged_file
 from plant_cli.data.files import hash_strings, read_json, share_files, write_json
 from plant_cli.data.records import require_recorded, require_same, stamp
+from plant_cli.network.answers import encode, tokenize
 from plant_cli.network.design import DESIGN_FILE, ComponentLookup, Design, find_design
 from plant_cli.network.tensors import read_tensors, write_tensors
 
@@ -168,7 +169,7 @@ def title_queries(backbone: Backbone, labels: LabelIndex, batch: int = 64) -> Te
     backbone.module().eval()
     rows: list[Tensor] = []
     for start in range(0, len(texts), batch):
-        hidden, mask = backbone.encode(backbone.tokenize(texts[start : start + batch]))
+        hidden, mask = encode(backbone, tokenize(backbone, texts[start : start + batch]))
         weight = mask.unsqueeze(-1).to(hidden.dtype)
         rows.append(((hidden * weight).sum(1) / weight.sum(1).clamp(min=1)).float().cpu())
     return torch.cat(rows)

@@ -12,8 +12,22 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor, nn
 
-from plant_cli.api import ComponentError, Documents, Options, PairDecoder, Reading, Reporter, ShortlistInput, ShortlistSpec, SplitName
+from plant_cli.api import (
+    ComponentError,
+    Documents,
+    Options,
+    PairDecoder,
+    Reading,
+    Reporter,
+    ShortlistInput,
+    ShortlistSpec,
+    SplitName,
+    promises,
+)
+from plant_cli.api.functions import describe_value
+from plant_cli.api.read_only import read_only
 from plant_cli.data.words import count_in_order, find_words
+from plant_cli.network.answers import score_labels, score_wanted
 from plant_cli.network.assembly import Network
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import HiddenReader
@@ -28,10 +42,9 @@ LABELS_PER_BLOCK = 1 << 14
 def score_all(decoder: nn.Module, reading: Reading, labels: int) -> Tensor:
     """Logits [B, L] of all labels, fp32; for use without gradients."""
     if labels <= LABELS_PER_BLOCK:
-        logits: Tensor = decoder(reading)
-        return logits.float()
+        return score_labels(decoder, reading, labels)
     blocks = torch.split(torch.arange(labels, device=reading.mask.device), LABELS_PER_BLOCK)
-    return torch.cat([decoder(reading, block).float() for block in blocks], dim=1)
+    return torch.cat([score_labels(decoder, reading, block) for block in blocks], dim=1)
 
 
 def score_pairs(decoder: nn.Module, reading: Reading, wanted: Tensor) -> Tensor:
@@ -44,10 +57,10 @@ def score_pairs(decoder: nn.Module, reading: Reading, wanted: Tensor) -> Tensor:
     for labels in torch.split(wanted.any(0).nonzero().squeeze(1), LABELS_PER_BLOCK):
         chosen = wanted[:, labels]
         if isinstance(decoder, PairDecoder):
-            scored = decoder.score_pairs(reading, labels, chosen)
+            scored = score_wanted(decoder, reading, labels, chosen)
         else:
             scored = _score_one_by_one(decoder, reading, labels, chosen)
-        logits = logits.index_copy(1, labels, torch.where(chosen, scored.float(), UNSCORED))
+        logits = logits.index_copy(1, labels, torch.where(chosen, scored, UNSCORED))
     return logits
 
 
@@ -58,7 +71,7 @@ def _score_one_by_one(decoder: nn.Module, reading: Reading, labels: Tensor, chos
         row = reading.hidden.new_full((len(labels),), UNSCORED, dtype=torch.float32)
         if wanted.any():
             alone = reading.select(slice(document, document + 1), slice(end))
-            row = row.masked_scatter(wanted, decoder(alone, labels[wanted])[0].float())
+            row = row.masked_scatter(wanted, score_labels(decoder, alone, labels[wanted])[0])
         rows.append(row)
     return torch.stack(rows)
 
@@ -134,7 +147,7 @@ def propose(
             for start in range(0, len(texts), TEXTS_PER_BATCH):
                 part = texts[start : start + TEXTS_PER_BATCH]
                 counts = count_in_order(words.take(np.arange(start, start + len(part))), column_of, len(columns))
-                proposals = built.propose(part, counts)
+                proposals = built.propose(part, read_only(counts))
                 found.extend(_checked(spec.name, proposals, len(part), labels))
                 task.advance(len(part))
         proposed[name] = ShortlistedLabels(found, labels)
@@ -152,12 +165,12 @@ def _checked(name: str, proposals: Sequence[Rows], documents: int, labels: int) 
             todo="choose another shortlist, or tell its author",
         )
 
-    found = [np.asarray(proposed) for proposed in proposals]
+    if not promises.PROPOSALS.is_kept(proposals):
+        refuse(f"proposes {describe_value(proposals)}, not an array of labels for each document")
+    found = list(proposals)
     if len(found) != documents:
         refuse(f"proposes labels for {len(found)} documents, not {documents}")
     for proposed in found:
-        if proposed.ndim != 1 or (proposed.size and not np.issubdtype(proposed.dtype, np.integer)):
-            refuse(f"proposes {proposed.dtype} of shape {proposed.shape} for a document")
         if proposed.size and not 0 <= proposed.min() <= proposed.max() < labels:
             refuse(f"proposes label {proposed.min() if proposed.min() < 0 else proposed.max()}")
         if len(np.unique(proposed)) != len(proposed):

@@ -52,7 +52,7 @@ class FrozenOptions(HuggingFaceOptions):
 class EncoderOptions(HuggingFaceOptions):
     """Options of models by name: which model of the hub, and where adapters go."""
 
-    model: str = option(help="Hub id or local folder of the model.")
+    model: str = option(help="Hub id or local folder of the model.", hub=())
     revision: str | None = option(None, "Commit, tag or branch of a hub model (default: the commit pinned here, else the newest).")
     adapter_targets: list[str] | None = option(
         None, "Names of the linear maps that get low-rank adapters (default: those of the attention, by the model's architecture)."
@@ -99,7 +99,7 @@ class Family:
             return base
         ids = [published.partition("@")[0] for published in self.models.values()]
         named = ", ".join(f"{name} ({identifier})" for name, identifier in zip(self.models, ids, strict=True))
-        model = option(ids[0], f"{named}, any hub id, or a local folder.")
+        model = option(ids[0], f"{named}, any hub id, or a local folder.", hub=(*self.models, *ids))
         return create_model(f"{self.name.capitalize()}Options", __base__=base, __doc__=f"Options of `{self.name}`.", model=(str, model))
 
     def load(self, options: EncoderOptions, machine: MachineSection) -> Backbone:

@@ -15,6 +15,7 @@ from torch.nn import functional
 
 from plant_cli.api import Documents, Evidence, Reading, Reporter, TokenBatch
 from plant_cli.data.words import find_borders, find_words
+from plant_cli.network.answers import encode, tokenize
 from plant_cli.network.assembly import Network
 from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
 from plant_cli.network.cuts import measure_cut
@@ -96,7 +97,7 @@ class LiveReader:
     def read(self, rows: Rows) -> Reading:
         """The reading of some documents."""
         with self.hardware.autocast(), torch.set_grad_enabled(torch.is_grad_enabled() and not self.network.backbone_is_frozen):
-            hidden, mask = pad_to_multiple(*self.network.backbone.encode(self.tokens.select(rows)))
+            hidden, mask = pad_to_multiple(*encode(self.network.backbone, self.tokens.select(rows)))
         if self.network.backbone_is_frozen:
             hidden = hidden.to(self.hardware.dtype)
         hidden = hidden.masked_fill(~mask[..., None], 0)  # a backbone may leave anything there, NaN too
@@ -124,7 +125,7 @@ def make_tokens(network: Network, texts: Sequence[str], reporter: Reporter, name
     parts: list[TokenBatch] = []
     with reporter.progress(f"tokenising {name}", len(texts), "documents") as task:
         for start in range(0, len(texts), batch):
-            parts.append(network.backbone.tokenize(texts[start : start + batch]))
+            parts.append(tokenize(network.backbone, texts[start : start + batch]))
             task.advance(len(parts[-1]))
     return TokenBatch(
         ids=[i for p in parts for i in p.ids], spans=[s for p in parts for s in p.spans], dropped=[d for p in parts for d in p.dropped]

@@ -11,6 +11,7 @@ from plant_cli.api.options import FIXED_SEED
 from plant_cli.data.checks import Finding
 from plant_cli.data.documents import take_texts
 from plant_cli.data.languages import name_language, share_languages
+from plant_cli.network.answers import tokenize
 from plant_cli.network.cuts import measure_cut
 from plant_cli.network.design import Design
 
@@ -89,7 +90,7 @@ def find_cut_texts(splits: Texts, backbone: Backbone, name: str) -> Iterator[Fin
         texts = take_texts(all_texts, rows.tolist())
         if not texts:
             continue
-        cut = measure_cut(backbone.tokenize(texts))
+        cut = measure_cut(tokenize(backbone, texts))
         if cut.documents:
             yield Finding(
                 what=f"documents of {len(texts):,} are longer than the backbone {name} reads; {cut.tokens:.0%} of all tokens are not read",

@@ -56,7 +56,7 @@ def bind_signal(spec: SignalSpec, options: Options) -> Signal:
 
     def score(counts: Counts) -> npt.NDArray[np.float64]:
         shape = np.broadcast_shapes(*(np.shape(c) for c in (counts.docs_with_word, counts.docs_with_label, counts.docs_with_both)))
-        values = np.asarray(spec.score(counts, options), dtype=np.float64)
+        values = spec.score(counts, options).astype(np.float64, copy=False)
         if values.shape != shape or np.isnan(values).any() or np.isposinf(values).any():
             raise ComponentError(
                 f"the signal '{spec.name}' gave {'NaN or +inf' if values.shape == shape else f'values of shape {values.shape}'}",

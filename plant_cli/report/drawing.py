@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,6 +51,7 @@ class Drawing:
 
     def render(self) -> tuple[str, bytes]:
         """SVG and PNG on white, with a legend above the axes if there is more than one series."""
+        logging.getLogger("matplotlib").setLevel(logging.ERROR)  # where its cache lies is no news
         import matplotlib as mpl
         from cycler import cycler
         from matplotlib.backends.backend_agg import FigureCanvasAgg

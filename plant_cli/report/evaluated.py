@@ -12,7 +12,7 @@ import polars as pl
 
 from plant_cli.api.context import command_for, join_tag, with_tag
 from plant_cli.api.corpus import SplitName
-from plant_cli.api.errors import ArtefactError, DataError, UsageError
+from plant_cli.api.errors import ArtefactError, DataError, UsageError, damaged_file
 from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.files import read_json
 from plant_cli.data.records import StageRecord, require_recorded
@@ -128,7 +128,17 @@ class Evaluated:
         if path is None or not path.exists():
             return []
         require_recorded(path.parent, HISTORY)
-        return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
+        epochs: list[dict[str, Any]] = []
+        for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+            try:
+                epochs.append(json.loads(line))
+                right = isinstance(epochs[-1]["epoch"], int) and all(isinstance(value, int | float | None) for value in epochs[-1].values())
+            except (ValueError, LookupError, TypeError, AttributeError):
+                right = False
+            if not right:
+                what, todo = f"the history of '{name}'", f"restore the file, or train again: {self.command(stage, '--force')}"
+                raise damaged_file(what, f"line {number} is no epoch with figures", path, expected="a JSON object of numbers", todo=todo)
+        return epochs
 
     def read_decisions(self) -> dict[str, dict[str, Any]]:
         """What `plant thresholds` found for this system, by the name of its folder; results that are out of date are left out."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 import traceback
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from mmap import MAP_PRIVATE, mmap
 from typing import Any, Never
 
@@ -27,7 +28,7 @@ RESERVE = 64 * 2**20  # bytes given back when a stage fails, so that a lack of m
 
 def perform(context: RunContext, step: Step) -> Result:
     """Run the function of a stage or an action, after the check that it may have."""
-    with naming_command(f"plant {step.spec.name}"):
+    with naming_command(f"plant {step.spec.name}"), redirect_stdout(sys.stderr):  # what plugins print is no result
         if step.spec.check is not None:
             step.spec.check(context, step.options)
         return step.spec.run(context, step.options)
@@ -124,7 +125,7 @@ def _fail(error: BaseException, record: StageRecord, context: RunContext, folder
         raise Interrupted(
             f"'{folder.name}' was stopped", where=str(folder.path), expected="a finished stage", todo=f"`{command} --resume` continues it"
         ) from error
-    shortage = find_shortage(error, folder.path, "the files so far are kept")
+    shortage = find_shortage(error, folder.path, "the files so far are kept", options=record.options)
     if shortage is not None:
         raise shortage from error
     raise error

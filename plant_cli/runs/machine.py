@@ -10,7 +10,7 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Collection, Iterable, MutableMapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -124,6 +124,7 @@ def current_commit(folder: Path) -> str | None:
     return done.stdout.strip() or None if done.returncode == 0 else None
 
 
+BATCH_OPTIONS = {"micro_batch", "batch"}  # of commands with a network
 _MEMORY_PHRASES = (
     "out of memory",
     "can't allocate memory",
@@ -135,10 +136,13 @@ _MEMORY_PHRASES = (
 )
 
 
-def find_shortage(error: BaseException, folder: Path, kept: str, *, resumes: bool = True) -> ResourceError | None:
+def find_shortage(
+    error: BaseException, folder: Path, kept: str, *, resumes: bool = True, options: Collection[str] = ()
+) -> ResourceError | None:
     """The error to show if something in the chain of causes means that disk or memory ran out, else None.
 
-    `folder` is where the command writes; `kept` says what stays: "the files so far are kept"; `resumes`: `--resume` can go on with it.
+    `folder` is where the command writes; `kept` says what stays: "the files so far are kept"; `resumes`: `--resume` can go on with it;
+    `options`: the names of those that the command has.
     """
     seen: set[int] = set()
     link: BaseException | None = error
@@ -147,7 +151,7 @@ def find_shortage(error: BaseException, folder: Path, kept: str, *, resumes: boo
         if code is not None:
             return _disk_full(link, folder, kept, code, resumes=resumes)
         if _is_memory(link):
-            return _out_of_memory(link, folder, kept)
+            return _out_of_memory(link, folder, kept, options)
         seen.add(id(link))
         link = link.__cause__ or link.__context__
     return None
@@ -185,7 +189,15 @@ def _disk_full(error: BaseException, folder: Path, kept: str, code: int, *, resu
     )
 
 
-def _out_of_memory(error: BaseException, folder: Path, kept: str) -> ResourceError:
+def _out_of_memory(error: BaseException, folder: Path, kept: str, options: Collection[str]) -> ResourceError:
+    if not BATCH_OPTIONS & {*options}:
+        return ResourceError(
+            f"memory ran out: {first_line(error)}",
+            where=f"while making {folder}",
+            expected="as much memory as the corpus and the command need",
+            todo=("lower --memory, " if "memory" in options else "")
+            + f"close other programs, raise the limit of this shell (`ulimit -v`), or use a part of the corpus (data.train_share); {kept}",
+        )
     device = "GPU" if "cuda" in str(error).lower() else "main"
     return ResourceError(
         f"{device} memory ran out: {first_line(error)}",

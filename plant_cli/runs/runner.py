@@ -147,7 +147,7 @@ class RequestRunner:
     def _act(self, step: Step) -> StepResult:
         started = time.perf_counter()
         context = self._open(step)
-        with self._explained(resumes=False), context.reading_whole():
+        with self._explained(step, resumes=False), context.reading_whole():
             result = perform(context, step)
         return _report(step, result, started)
 
@@ -155,7 +155,7 @@ class RequestRunner:
         return RunContext(self, step, self._run, self.request.run_path, resume=self.request.resume)
 
     @contextmanager
-    def _explained(self, *, resumes: bool) -> Iterator[None]:
+    def _explained(self, step: Step, *, resumes: bool) -> Iterator[None]:
         """Explain that disk or memory ran out, and name the run where an error names no place."""
         try:
             yield
@@ -163,7 +163,7 @@ class RequestRunner:
             error.where = error.where or str(self.request.run_path)
             raise
         except Exception as error:
-            shortage = find_shortage(error, self.request.run_path, "nothing that was done is lost", resumes=resumes)
+            shortage = find_shortage(error, self.request.run_path, "nothing that was done is lost", resumes=resumes, options=step.values)
             if shortage is not None:
                 raise shortage from error
             raise
@@ -177,7 +177,7 @@ class RequestRunner:
 
     def _write(self, step: Step, *, may_skip: bool) -> StepResult:
         self._require_consent(step)
-        with self._explained(resumes=True), self._hold(step.name) as run:
+        with self._explained(step, resumes=True), self._hold(step.name) as run:
             folder = run.stage(step.spec.name, step.tag)
             context = RunContext(self, step, run, folder.path)
             if context.data.path is not None and run.header.data_hash is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ from plant_cli.api.options import (
     Options,
     consent_options,
     former_names,
+    hub_options,
 )
 from plant_cli.api.specs import KINDS, kind_of
 from plant_cli.data.records import StageRecord
@@ -87,11 +90,16 @@ class Consent:
         self._values = merge_layers(RecipeLayer() if in_run else recipe, over).values
 
     def require(self, spec: Spec, chosen: Choice, options: Options, where: Path) -> None:
-        """Refuse a component with an option that needs the user's consent and was switched on in a file of the run folder `where`."""
+        """Refuse a component with an option that needs the user's consent and was set in a file of the run folder `where`."""
         for name in consent_options(type(options)):
             value = getattr(options, name)
             if value != type(options).model_fields[name].default and not self._covers(chosen, options, name):
                 raise _unasked(spec, options, name, where)
+        for name, known in hub_options(type(options)).items():
+            model, revision = getattr(options, name), getattr(options, "revision", None)
+            if model is None or model in known or self._covers(chosen, options, name) or _is_at_hand(model, revision):
+                continue
+            raise _not_here(spec, name, model, where)
 
     def keep_named(self, data: DataSection) -> DataSection:
         """The section without a file of rejects that somebody else named: an existing file at its path would be replaced."""
@@ -121,15 +129,41 @@ def _mappings(values: Any) -> Iterator[dict[str, Any]]:
 
 def _unasked(spec: Spec, options: Options, name: str, where: Path) -> ArtefactError:
     kind, model, value = kind_of(type(spec)).name, getattr(options, "model", None), getattr(options, name)
-    sections = [(f"{part}.{field}", section, field) for part, section in SHARED_SECTIONS.items() for field in section.model_fields]
-    key = next((key for key, section, field in sections if component_kind(section, field) is type(spec)), f"SECTION.{kind}")
     code = f"the code that comes with {model}" if model else f"what the {kind} '{spec.name}' runs then"
     return ArtefactError(
         f"the run folder asks for {name} = {value!r}, which only you may switch on: {code} would run on this machine",
         where=f"{where}: {kind} '{spec.name}'" + (f", model {model}" if model else ""),
         expected=f"{name} on the command line or in a recipe that you name; in files of a run folder it does not count",
-        todo=f"read {code}; if you trust it, repeat the command with --set {key}.{name}={str(value).lower()}",
+        todo=f"read {code}; if you trust it, repeat the command with --set {_key(spec)}.{name}={str(value).lower()}",
     )
+
+
+def _not_here(spec: Spec, name: str, model: str, where: Path) -> ArtefactError:
+    kind, shown = kind_of(type(spec)).name, shlex.quote(model)
+    return ArtefactError(
+        f"the {kind} '{spec.name}' needs the model {model}, which is not on this machine; only a file of the run folder names it, and "
+        "no hub is asked for that without your consent",
+        where=f"{where}: {kind} '{spec.name}', {name}",
+        expected="the model in a folder or in the cache of Hugging Face, or its name in the command or in a recipe that you name",
+        todo=f"if you trust it, repeat the command with --set {_key(spec)}.{name}={shown}, or first run `hf download {shown}`",
+    )
+
+
+def _key(spec: Spec) -> str:
+    """Where recipes choose components of this kind, such as `model.backbone`."""
+    sections = [(f"{part}.{field}", section, field) for part, section in SHARED_SECTIONS.items() for field in section.model_fields]
+    return next(
+        (key for key, section, field in sections if component_kind(section, field) is type(spec)), f"SECTION.{kind_of(type(spec)).name}"
+    )
+
+
+def _is_at_hand(model: str, revision: str | None) -> bool:
+    """Whether a model is a folder here, or in the cache of Hugging Face at that revision."""
+    home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
+    cache = Path(os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE") or Path(home) / "hub").expanduser()
+    kept = cache / f"models--{model.replace('/', '--')}"
+    versions = [path.name for path in (*kept.glob("snapshots/*"), *kept.glob("refs/*"))]
+    return Path(model).is_dir() or (bool(versions) if revision is None else revision in versions)
 
 
 def explain_option_error(error: ValidationError, model: type[Options], layer: RecipeLayer, part: str, shown: str) -> RecipeError:

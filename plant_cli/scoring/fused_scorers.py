@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from plant_cli.api import Choice, ComponentError, Documents, PlantError, Reason, Reporter, Scorer
+from plant_cli.api import Choice, ComponentError, Documents, PlantError, Reason, Reporter, Scorer, promises
+from plant_cli.api.functions import Promise, describe_value, surviving_exits
 from plant_cli.data.words import number_words
 from plant_cli.scoring.calibration import Calibration
 from plant_cli.scoring.frequency_linear import Floats, FrequencyLinear, Ints
@@ -38,23 +39,30 @@ class ScorerError(ComponentError):
         self.name = name
 
 
-def ask(name: str, what: str, call: Callable[[], Answer]) -> Answer:
-    """What a scorer of some name answers to a call; `ScorerError` that says `what` if it fails, such as "cannot be saved"."""
+def ask(name: str, what: str, call: Callable[[], Answer], promise: Promise | None = None, *given: Any) -> Answer:
+    """What a scorer of some name answers to a call; `ScorerError` that says `what` if it fails, such as "cannot be saved".
+
+    It fails as well if the answer, to what was `given`, is not what was promised.
+    """
     try:
-        return call()
+        with surviving_exits():
+            answer = call()
     except (PlantError, MemoryError):
         raise
     except Exception as error:
         raise ScorerError(name, f"{what}: {type(error).__name__}: {error}") from error
+    if promise is not None and not promise.is_kept(answer, *given):
+        raise ScorerError(name, f"{what}: it gave {describe_value(answer)}, not {promise.expected}")
+    return answer
 
 
 def check_scores(
     name: str, score: Callable[[], Sequence[csr_array]], shape: tuple[int, int], views: int | None = None
 ) -> list[SparseScores]:
     """The scores that a scorer gives, if they are what was promised."""
-    scored = ask(name, "fails", lambda: [SparseScores.of(view) for view in score()])
-    if not scored or (views is not None and len(scored) != views):
-        raise ScorerError(name, f"takes {len(scored)} views of documents, not {views or 'one or more'}")
+    scored = [SparseScores.of(view) for view in ask(name, "fails", score, promises.SCORES)]
+    if views is not None and len(scored) != views:
+        raise ScorerError(name, f"takes {len(scored)} views of documents, not {views}")
     for view in scored:
         if view.matrix.shape != shape:
             raise ScorerError(name, f"gives scores {view.matrix.shape}, not {shape} (documents, labels)")
@@ -78,7 +86,7 @@ class NamedScorer:
 
     def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
         """Its reasons for some labels of one document; `ScorerError` if it fails."""
-        return ask(self.name, "cannot say why", lambda: list(self.scorer.explain(document, labels)))
+        return list(ask(self.name, "cannot say why", lambda: self.scorer.explain(document, labels), promises.REASONS, labels))
 
     def score(self, documents: Documents, labels: int) -> list[SparseScores]:
         """Scores of documents under each view; `ScorerError` if it fails."""

@@ -16,7 +16,7 @@ from plant_cli.api import ArtefactError, ResourceError
 from plant_cli.api.corpus import LabelIndex, Split
 from plant_cli.data.files import hash_strings, read_json, replacing, show_size, write_json
 from plant_cli.data.parquet import panics_as_errors
-from plant_cli.data.records import require_recorded, require_same, stamp
+from plant_cli.data.records import find_finished, require_recorded, require_same, stamp
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -58,13 +58,18 @@ def read_indexed(path: Path, label_hash: str) -> pl.DataFrame | None:
 
 
 def list_parts(folder: Path) -> dict[str, Path]:
-    """The predictions by each part of the model alone in the folder of `predict`, by the name of the part; empty if there are none."""
-    return {path.stem: path for path in sorted((folder / PARTS_FOLDER).glob("[!.]*.parquet"))}
+    """The predictions by each part of the model alone in the folder of `predict`, by the name of the part; empty if there are none.
+
+    Of a finished stage they are those that it recorded.
+    """
+    record = find_finished(folder)
+    paths = (folder / PARTS_FOLDER).glob("[!.]*.parquet") if record is None else map(folder.joinpath, record.outputs)
+    return {path.stem: path for path in sorted(paths) if path.parent == folder / PARTS_FOLDER}
 
 
 def write_part_predictions(folder: Path, parts: Mapping[str, tuple[Integers, Floats]], split: Split, labels: LabelIndex) -> None:
     """Write the predictions by each part of the model alone, labels and scores [N, K]; those of an earlier attempt are removed."""
-    for old in list_parts(folder).values():
+    for old in (folder / PARTS_FOLDER).glob("[!.]*.parquet"):
         old.unlink()
     if parts:
         (folder / PARTS_FOLDER).mkdir(exist_ok=True)

@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.api import Analyser, LabelIndex, PlantError, ScorerSpec
+from plant_cli.api import Analyser, LabelIndex, PlantError, ScorerSpec, promises
 from plant_cli.api.errors import ArtefactError, damaged_file, first_line
+from plant_cli.api.functions import ExitCalled
 from plant_cli.api.options import Choice
+from plant_cli.api.read_only import read_only
 from plant_cli.data.files import read_json, write_json
 from plant_cli.data.records import require_recorded, require_same, stamp
 from plant_cli.network.design import ComponentLookup
@@ -37,7 +39,7 @@ def write_scorers(folder: Path, combination: Combination, figures: Mapping[str, 
     """Write the files into the folder of the model that they belong to, each atomically; `scorers.json` last."""
     fused, calibration = combination.scorers, combination.calibration
     scorers = [] if fused is None else fused.scorers
-    tensors = [ask(one.name, "cannot be saved", one.scorer.tensors) for one in scorers]
+    tensors = [ask(one.name, "cannot be saved", one.scorer.tensors, promises.ARRAYS) for one in scorers]
     (folder / FOLDER).mkdir(exist_ok=True)
     for old in (folder / FOLDER).iterdir():
         old.unlink()
@@ -123,7 +125,7 @@ def _load(folder: Path, chosen: Choice, tensors: Tensors, component: ComponentLo
     spec, options = component(ScorerSpec, chosen)
     try:
         return spec.load(options, tensors)
-    except (PlantError, MemoryError):
+    except (PlantError, MemoryError, ExitCalled):
         raise
     except Exception as error:  # whatever damaged arrays make of their reader
         raise ArtefactError(
@@ -139,7 +141,7 @@ def _read_tensors(folder: Path, name: str, label_hash: str) -> Tensors:
     tensors, marks = read_tensors(path, what, f"restore the file, or {TRAIN_AGAIN}", framework="np")
     require_same(marks, path=path, what=what, todo=TRAIN_AGAIN, labels=label_hash)
     require_recorded(folder, f"{FOLDER}/{path.name}")
-    return tensors
+    return {tensor: read_only(array) for tensor, array in tensors.items()}
 
 
 def _path(folder: Path, name: str) -> Path:

@@ -11,7 +11,21 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
 
-from plant_cli.api import Analyser, Choice, ComponentError, Documents, LabelIndex, Options, Reporter, ScorerInput, ScorerSpec, Split
+from plant_cli.api import (
+    Analyser,
+    Choice,
+    ComponentError,
+    Documents,
+    LabelIndex,
+    Options,
+    PlantError,
+    PluginError,
+    Reporter,
+    ScorerInput,
+    ScorerSpec,
+    Split,
+    promises,
+)
 from plant_cli.data.words import number_words
 from plant_cli.scoring.fused_scorers import FusedScorers, NamedScorer, ScoredDocuments, ScorerError, ask, check_scores
 from plant_cli.scoring.fusion import fit_fusion, gather_pairs, learned_nothing
@@ -53,7 +67,7 @@ def fit_scorers(
     `words` are those of the training documents. A scorer that fails raises an error or, with `allow_missing`, is left out with a warning;
     None if no scorer is left. `check` is called between scorers; it raises if the user stopped the command.
     """
-    may_fail: tuple[type[ComponentError], ...] = (ComponentError,) if allow_missing else ()
+    may_fail: tuple[type[PlantError], ...] = (ComponentError, PluginError) if allow_missing else ()
     may_score_badly: tuple[type[ScorerError], ...] = (ScorerError,) if allow_missing else ()
     given = _gather_input(train, words, labels, analyser, reporter, seed)
     fitted: dict[str, Fitted] = {}
@@ -101,7 +115,7 @@ def _gather_input(train: Split, words: Documents, labels: LabelIndex, analyser: 
     gold.sort_indices()
     return ScorerInput(
         documents=words,
-        doc_ids=train.doc_ids,
+        doc_ids=tuple(train.doc_ids),
         gold=gold,
         names=number_words(names),
         label_of=np.array(label_of, dtype=np.int64),
@@ -113,7 +127,7 @@ def _gather_input(train: Split, words: Documents, labels: LabelIndex, analyser: 
 def _fit(spec: ScorerSpec, options: Options, given: ScorerInput) -> Fitted:
     shape = (len(given.rows), given.gold.shape[1])
     fitted = ask(spec.name, "cannot be fitted", lambda: spec.fit(options, given))
-    ask(spec.name, "cannot be saved", fitted.scorer.tensors)  # better now than after hours of training
+    ask(spec.name, "cannot be saved", fitted.scorer.tensors, promises.ARRAYS)  # better now than after hours of training
     parts = fitted.left_out
     left_out = check_scores(spec.name, lambda: _leave_folds_out(spec, options, given) if parts is None else parts, shape)
     if spec.needs_names and not any(_tells_apart(order_shares(view, csr_array(given.gold[given.rows]))) for view in left_out):

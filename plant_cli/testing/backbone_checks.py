@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from plant_cli.api import BackboneSpec, ComponentError, MachineSection, ResourceError, TokenBatch
+from plant_cli.network.answers import encode, tokenize
 from plant_cli.testing.checklist import check, default_options
 
 BACKBONE_TEXTS = (
@@ -33,7 +34,7 @@ def languages_are_codes(spec: BackboneSpec) -> None:
 @check(BackboneSpec)
 def spans_point_into_the_text(spec: BackboneSpec) -> None:
     """Every token has a span of at least one character, in order, inside its document."""
-    batch = _loaded(spec).tokenize(BACKBONE_TEXTS)
+    batch = tokenize(_loaded(spec), BACKBONE_TEXTS)
     assert len(batch) == len(BACKBONE_TEXTS), f"{len(batch)} documents for {len(BACKBONE_TEXTS)} texts"
     for text, ids, spans in zip(BACKBONE_TEXTS, batch.ids, batch.spans, strict=True):
         assert tuple(spans.shape) == (len(ids), 2), f"{len(ids)} tokens with spans of shape {tuple(spans.shape)}"
@@ -47,7 +48,7 @@ def spans_point_into_the_text(spec: BackboneSpec) -> None:
 @check(BackboneSpec)
 def every_word_is_covered(spec: BackboneSpec) -> None:
     """Every letter of the first text belongs to a token, so that words can be found among the tokens."""
-    batch = _loaded(spec).tokenize(BACKBONE_TEXTS[:1])
+    batch = tokenize(_loaded(spec), BACKBONE_TEXTS[:1])
     covered = {position for start, end in batch.spans[0] for position in range(start, end)}
     lost = [c for position, c in enumerate(BACKBONE_TEXTS[0]) if c.isalpha() and position not in covered]
     assert not lost, f"characters in no token: {''.join(lost)}"
@@ -71,9 +72,9 @@ def windows_are_joined(spec: BackboneSpec) -> None:
 def documents_stand_alone(spec: BackboneSpec) -> None:
     """Neither padding nor the other documents of the batch, nor their order, change a document's hidden states."""
     backbone = _loaded(spec)
-    batch = backbone.tokenize(BACKBONE_TEXTS)
+    batch = tokenize(backbone, BACKBONE_TEXTS)
     with torch.no_grad():
-        together, mask = backbone.encode(batch)
+        together, mask = encode(backbone, batch)
         mixed, mixed_mask = backbone.encode(batch.select([2, 0, 1]))
         alone, alone_mask = backbone.encode(batch.select([1]))
     for place, row in enumerate((2, 0, 1)):
@@ -86,9 +87,9 @@ def long_documents_are_not_cut_in_silence(spec: BackboneSpec) -> None:
     """A text beyond the limit keeps `max_length` tokens at most, and the tokens dropped are counted."""
     backbone = _loaded(spec)
     piece = "pneumonia and fever "
-    per_piece = len(backbone.tokenize([piece]).ids[0])
+    per_piece = len(tokenize(backbone, [piece]).ids[0])
     pieces = backbone.max_length // per_piece + 10
-    batch = backbone.tokenize([piece * pieces, piece])
+    batch = tokenize(backbone, [piece * pieces, piece])
     kept, dropped = len(batch.ids[0]), int(batch.dropped[0])
     assert kept <= backbone.max_length, f"{kept} tokens kept, the limit is {backbone.max_length}"
     assert kept + dropped == per_piece * pieces, f"{kept} kept and {dropped} dropped of {per_piece * pieces} tokens"
@@ -124,7 +125,7 @@ def tokenizer_hash_is_stable(spec: BackboneSpec) -> None:
     """Two loads have one tokenizer, and cut texts alike."""
     first, second = _loaded(spec), _load(spec, seed=1)
     assert first.tokenizer_hash == second.tokenizer_hash, "the tokenizer's hash changes from load to load"
-    assert [ids.tolist() for ids in first.tokenize(BACKBONE_TEXTS).ids] == [ids.tolist() for ids in second.tokenize(BACKBONE_TEXTS).ids]
+    assert [ids.tolist() for ids in tokenize(first, BACKBONE_TEXTS).ids] == [ids.tolist() for ids in tokenize(second, BACKBONE_TEXTS).ids]
 
 
 @cache
@@ -146,9 +147,9 @@ def _load(spec: BackboneSpec, seed: int) -> Any:
 
 def _encode(backbone: Any, texts: tuple[str, ...]) -> tuple[torch.Tensor, torch.Tensor]:
     """Hidden states and mask, which count the tokens and are finite."""
-    batch: TokenBatch = backbone.tokenize(texts)
+    batch: TokenBatch = tokenize(backbone, texts)
     with torch.no_grad():
-        hidden, mask = backbone.encode(batch)
+        hidden, mask = encode(backbone, batch)
     lengths = [len(ids) for ids in batch.ids]
     assert tuple(mask.shape) == (len(texts), max(lengths)), f"the mask has shape {tuple(mask.shape)}"
     assert mask.sum(1).tolist() == lengths, "the mask does not count the tokens"

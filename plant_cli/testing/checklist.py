@@ -121,7 +121,7 @@ def defaults_are_valid(spec: Spec) -> None:
 def named_functions_can_be_imported(spec: Spec) -> None:
     """A function that the spec names as `package.module:function` is there."""
     for field in fields(spec):
-        function = getattr(spec, field.name)
+        function = vars(spec).get(field.name)
         if isinstance(function, Named):
             try:
                 function.load()

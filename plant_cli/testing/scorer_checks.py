@@ -9,7 +9,7 @@ import numpy as np
 from safetensors.numpy import load, save
 from scipy.sparse import csr_array
 
-from plant_cli.api import Documents, FittedScorer, Reason, ScorerInput, ScorerSpec, SilentReporter
+from plant_cli.api import Documents, FittedScorer, ScorerInput, ScorerSpec, SilentReporter, promises
 from plant_cli.testing.checklist import check, default_options
 
 SYMPTOMS = ("fever cough", "fracture arm", "pain leg", "headache nausea")
@@ -80,9 +80,7 @@ def what_was_learned_is_arrays(spec: ScorerSpec) -> None:
     """A scorer made again from its tensors says the same; they are numbers, as a file of safetensors holds them."""
     scorer, options = _fit(spec).scorer, default_options(spec)
     tensors = scorer.tensors()
-    for name, tensor in tensors.items():
-        assert isinstance(tensor, np.ndarray), f"{name} is no array"
-        assert tensor.dtype.kind in "biuf", f"{name} holds {tensor.dtype}, not numbers"
+    promises.ARRAYS.require(tensors, who=f"scorer '{spec.name}'", what="tensors")
     again = spec.load(options, load(save({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()})))
     documents = read_sample(SCORER_TEXTS)
     for one, other in zip(scorer.score(documents), again.score(documents), strict=True):
@@ -104,9 +102,8 @@ def left_out_scores_have_the_same_form(spec: ScorerSpec) -> None:
 def reasons_are_one_for_each_label(spec: ScorerSpec) -> None:
     """`explain` gives one reason for each label, without text where it has none, and names words of the document only."""
     for text in SCORER_TEXTS:
-        reasons = list(_fit(spec).scorer.explain(read_sample([text]), [2, 0]))
-        assert len(reasons) == 2, f"{len(reasons)} reasons for 2 labels"
-        assert all(isinstance(reason, Reason) for reason in reasons), "a reason is no Reason"
+        reasons = _fit(spec).scorer.explain(read_sample([text]), [2, 0])
+        promises.REASONS.require(reasons, [2, 0], who=f"scorer '{spec.name}'", what="explain")
         assert all(set(reason.words) <= set(text.split()) for reason in reasons), "a reason names words that the document does not have"
 
 
@@ -124,9 +121,8 @@ def reasons_stand_alone(spec: ScorerSpec) -> None:
 def memory_is_foretold(spec: ScorerSpec) -> None:
     """`memory`, where a scorer has it, is a number of bytes for any number of documents."""
     for documents in (1, 1000, 1_000_000):
-        size = 0 if spec.memory is None else spec.memory(default_options(spec), documents)
-        assert isinstance(size, int), f"memory for {documents} documents is {size!r}, no whole number"
-        assert size >= 0, f"memory for {documents} documents is {size}"
+        if spec.memory is not None:
+            spec.memory(default_options(spec), documents)  # the promise of a spec's function is checked at each call
 
 
 @cache
@@ -135,4 +131,6 @@ def _fit(spec: ScorerSpec) -> FittedScorer:
 
 
 def _score(spec: ScorerSpec, documents: Documents) -> Sequence[csr_array]:
-    return _fit(spec).scorer.score(documents)
+    scores = _fit(spec).scorer.score(documents)
+    promises.SCORES.require(scores, who=f"scorer '{spec.name}'", what="score")
+    return scores

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from plant_cli.api import ShortlistInput, ShortlistSpec
+from plant_cli.api import ShortlistInput, ShortlistSpec, promises
 from plant_cli.testing.checklist import check, default_options
 
 SHORTLIST_WORDS = ("fever", "cough", "fracture", "arm", "leg", "pain")
@@ -61,7 +61,9 @@ def input_is_left_as_it_was(spec: ShortlistSpec) -> None:
 
 
 def _propose(spec: ShortlistSpec, rows: range | list[int]) -> list[npt.NDArray[np.int64]]:
-    return list(spec.build(default_options(spec), sample_shortlist_input()).propose([SHORTLIST_TEXTS[row] for row in rows], _counts(rows)))
+    proposals = spec.build(default_options(spec), sample_shortlist_input()).propose([SHORTLIST_TEXTS[row] for row in rows], _counts(rows))
+    promises.PROPOSALS.require(proposals, who=f"shortlist '{spec.name}'", what="propose")
+    return list(proposals)
 
 
 def _counts(rows: range | list[int]) -> csr_array:

@@ -6,6 +6,7 @@ import inspect
 import subprocess
 import sys
 from collections import Counter
+from typing import Any
 
 from plant_cli.api import StageSpec
 from plant_cli.api.functions import Named
@@ -49,15 +50,22 @@ def examples_run_it(spec: StageSpec) -> None:
 @check(StageSpec)
 def run_takes_context_and_options(spec: StageSpec) -> None:
     """`run(context, options)` can be called from Python."""
-    run = spec.run.load() if isinstance(spec.run, Named) else spec.run
+    function = _function(spec)
+    run = function.load() if isinstance(function, Named) else function
     inspect.signature(run).bind("context", "options")
 
 
 @check(StageSpec)
 def needs_no_terminal(spec: StageSpec) -> None:
     """The module that holds `run` is imported without Typer or rich."""
-    module = spec.run.module if isinstance(spec.run, Named) else spec.run.__module__
+    function = _function(spec)
+    module = function.module if isinstance(function, Named) else function.__module__
     code = f"import sys; import {module}; print(*[m for m in {TERMINAL!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{module} cannot be imported by itself: {done.stderr.strip().splitlines()[-1]}"
     assert not done.stdout.split(), f"{module} imports {done.stdout.strip()}"
+
+
+def _function(spec: StageSpec) -> Any:
+    """The function `run` as the plugin gave it."""
+    return vars(spec)["run"]

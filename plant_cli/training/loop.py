@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from plant_cli.api import TrainingError
+from plant_cli.api import ArtefactError, TrainingError
 from plant_cli.data.files import write_json_lines
 from plant_cli.network.assembly import Network
 from plant_cli.network.hardware import Hardware
@@ -145,7 +145,15 @@ class TrainingLoop:
         )
 
     def _continue(self) -> None:
-        found = checkpointing.load_checkpoint(self.session.folder / "checkpoints", self.network, self.optimizer, self.session.reporter.warn)
+        folder = self.session.folder / "checkpoints"
+        if self.processes.first and folder.is_symlink():
+            raise ArtefactError(
+                "the folder 'checkpoints' is a link: nothing is written to, or removed from, another folder",
+                where=f"{folder}, a link to {folder.readlink()}",
+                expected="a folder of the run",
+                todo="move that folder to the place of the link, or remove the link: training then starts at the beginning",
+            )
+        found = checkpointing.load_checkpoint(folder, self.network, self.optimizer, self.session.reporter.warn)
         if found is None:
             self.session.reporter.note("no whole checkpoint to resume from: training starts at the beginning")
             return

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from scipy.sparse import csr_array, vstack
+from torch import Tensor
 
 from plant_cli.api import (
     SPLITS,
@@ -20,12 +22,15 @@ from plant_cli.api import (
     LabelIndex,
     LossSpec,
     Options,
+    PluginError,
     Reporter,
     Spec,
     Split,
     TracedBackbone,
     UsageError,
+    promises,
 )
+from plant_cli.api.functions import Promise
 from plant_cli.data.files import hash_strings
 from plant_cli.data.words import join_documents, number_words
 from plant_cli.network.assembly import Network, assemble, read_model_description, require_words, restore_network
@@ -51,7 +56,40 @@ def build_loss(spec: LossSpec, options: Options, stage: Literal["rank", "label"]
             expected=f"one of {names}" if names else f"a loss of stage {number[stage]}",
             todo="`plant plugins` lists the losses of each stage",
         )
-    return spec.build(options)
+    return CheckedLoss(spec.name, spec.build(options))
+
+
+class CheckedLoss:
+    """A loss, `RankLoss` or `LabelLoss`, whose answers are checked: it may come from any plugin."""
+
+    def __init__(self, name: str, loss: Any) -> None:
+        self.name, self.loss = name, loss
+        self.hard_negatives: int = getattr(loss, "hard_negatives", 0)
+        self.random_negatives: int = getattr(loss, "random_negatives", 0)
+
+    def __call__(self, scores: Tensor, truth: Tensor, further: Tensor | None = None) -> Tensor:
+        """The loss of scores; `further` are the offsets of a `RankLoss`, and of a `LabelLoss` the pairs that count."""
+        return self._ask("loss", self.loss, promises.LOSS_VALUE, scores, truth, *([] if further is None else [further]))
+
+    def select(self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """See `LabelLoss.select`."""
+        return self._ask("select", self.loss.select, promises.CHOSEN, logits, targets, generator)
+
+    def _ask(self, what: str, function: Callable[..., Tensor], promise: Promise, *given: Any) -> Tensor:
+        """What a function gives; `PluginError` if it is something else than promised, or if the function writes into its tensors."""
+        tensors = [one for one in given if isinstance(one, Tensor)]
+        before = [one._version for one in tensors]
+        answer = function(*given)
+        who = f"loss '{self.name}'"
+        promise.require(answer, given[0], who=who, what=what)
+        if [one._version for one in tensors] != before:
+            raise PluginError(
+                f"the {who} changes the tensors that it is given for `{what}`",
+                where=who,
+                expected="tensors that stay as they are: others read them, too",
+                todo="choose another one, or tell its authors to work on copies",
+            )
+        return answer
 
 
 BUCKET = 32  # micro-batches that are sorted by length together

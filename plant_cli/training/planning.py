@@ -38,6 +38,7 @@ from plant_cli.api import (
 from plant_cli.api.context import Cell
 from plant_cli.api.options import FIXED_SEED
 from plant_cli.data.words import number_words
+from plant_cli.network.answers import encode, tokenize
 from plant_cli.network.assembly import ComponentLookup, Network, assemble, find_design
 from plant_cli.network.candidates import score_pairs
 from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
@@ -265,7 +266,7 @@ class StepTrial:
         backbone, device = self.network.backbone, self.hardware.device
         if source != "cached":
             with torch.set_grad_enabled(source == "trained" and torch.is_grad_enabled()):
-                return pad_to_multiple(*backbone.encode(batch))
+                return pad_to_multiple(*encode(backbone, batch))
         length = round_up(len(batch.ids[0]), TOKEN_MULTIPLE)
         mask = (torch.arange(length, device=device) < len(batch.ids[0])).expand(len(batch), -1)
         return torch.randn(len(batch), length, backbone.hidden_size, dtype=self.hardware.dtype, device=device), mask
@@ -348,7 +349,7 @@ class Planner:
     def _tokenise(self, network: Network) -> tuple[TokenBatch, TokenBatch]:
         """Tokens of a sample of train, drawn at random, and of its longest document."""
         texts = self._train.texts
-        tokens, longest = network.backbone.tokenize([texts[row] for row in self._rows]), network.backbone.tokenize([max(texts, key=len)])
+        tokens, longest = (tokenize(network.backbone, some) for some in ([texts[row] for row in self._rows], [max(texts, key=len)]))
         cut = np.mean(np.array(tokens.dropped) > 0)
         self.notes[
             f"tokens are those of {len(tokens):,} training documents: {lengths(tokens).mean():,.0f} each, at most "

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from plant_cli.api import Decoder, PairDecoder, RankLoss, Reading
+from plant_cli.api import Decoder, RankLoss, Reading
 from plant_cli.api.options import FIXED_SEED
+from plant_cli.network.answers import rank_tokens
 from plant_cli.network.assembly import Network
 from plant_cli.network.compute import LABEL_MULTIPLE
 from plant_cli.network.hardware import Hardware
@@ -146,7 +147,7 @@ def planted_loss(network: Network, planter: Planter, loss: RankLoss, reading: Re
     labels, counts = planter.choose_labels(rows, draw)
     lists = rank_words(network.decoder, planter, reading, rows, labels, counts, draw)
     if lists is None:  # a loss of nothing, with a gradient that is zero
-        attention = network.decoder.rank(reading.select(slice(1)), torch.zeros(1, dtype=torch.int64, device=reading.mask.device))
+        attention = rank_tokens(network.decoder, reading.select(slice(1)), torch.zeros(1, dtype=torch.int64, device=reading.mask.device))
         return 0.0 * attention.nan_to_num(neginf=0.0).sum(), 0.0
     return loss(lists.scores, lists.relevance, lists.offsets), float(len(lists))
 
@@ -188,7 +189,7 @@ def _score_items(decoder: Decoder, planter: Planter, reading: Reading, rows: Row
     """Scores of the words in the lists of a block of labels: document after document, list after list."""
     wanted = torch.from_numpy(np.stack([np.isin(labels, items.labels) for items in part])).to(reading.mask.device)
     given = reading, torch.from_numpy(labels).to(reading.mask.device)
-    attention = decoder.rank_pairs(*given, wanted) if isinstance(decoder, PairDecoder) else decoder.rank(*given)
+    attention = rank_tokens(decoder, *given, wanted)
     scores = []
     for row, of_document, items in zip(rows, attention.unbind(0), part, strict=True):
         if len(items.labels):

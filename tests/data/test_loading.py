@@ -82,7 +82,7 @@ def test_a_path_that_is_not_there_is_named_for_any_reader() -> None:
 
 
 def test_what_is_no_dataset_is_named_with_its_plugin() -> None:
-    with pytest.raises(PluginError, match="the dataset 'odd' gave dict, not a Dataset"):
+    with pytest.raises(PluginError, match="the dataset 'odd' gave dict for `load`"):
         load_dataset(*loading(lambda data, options: {"train": None}))
 
 

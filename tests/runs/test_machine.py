@@ -113,7 +113,7 @@ class OutOfMemoryError(RuntimeError):
 
 
 def explain(error: BaseException, folder: Path, **kept: bool) -> ResourceError:
-    found = find_shortage(error, folder, "the files so far are kept", **kept)
+    found = find_shortage(error, folder, "the files so far are kept", **{"options": ("micro_batch",), **kept})
     assert found is not None
     return found
 

@@ -1,0 +1,132 @@
+"""What the functions of components promise to give, by kind. It is checked at each call: at run time and in the conformance checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from plant_cli.api.context import Result
+from plant_cli.api.corpus import Dataset
+from plant_cli.api.functions import Promise
+from plant_cli.api.metrics import MetricValue, WeightedMetric
+from plant_cli.api.model import Backbone, Decoder, TokenBatch
+from plant_cli.api.scorers import FittedScorer, Reason
+
+SCORER_METHODS = ("score", "explain", "tensors")
+
+
+def _instance(kind: type) -> Promise:
+    return Promise(f"a plant_cli.api.{kind.__name__}", lambda value, *_: isinstance(value, kind))
+
+
+def _can(value: Any, *methods: str) -> bool:
+    return not isinstance(value, type) and all(callable(getattr(value, name, None)) for name in methods)
+
+
+def _lists(value: Any, *kinds: type) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(one, kinds) for one in value)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _numbers(value: Any, shape: tuple[int | None, ...] | None = None, kinds: str = "iuf") -> bool:
+    """Whether a value is an array or sparse matrix of numbers, of a shape in which None stands for any size."""
+    if getattr(getattr(value, "dtype", None), "kind", "-") not in kinds or not isinstance(getattr(value, "shape", None), tuple):
+        return False
+    return shape is None or (len(value.shape) == len(shape) and all(b in (None, a) for a, b in zip(value.shape, shape, strict=True)))
+
+
+def _is_dataset(value: Any, *_: Any) -> bool:
+    frames = [*value.splits.values(), *(one for one in (value.labels, value.evidence, value.excluded) if one is not None)]
+    return isinstance(value, Dataset) and all(_can(one, "collect_schema", "collect") for one in frames)
+
+
+def _is_metric(value: Any, documents: int) -> bool:
+    if isinstance(value, WeightedMetric):
+        return isinstance(value.name, str) and value.documents == documents and callable(value.compute)
+    single = isinstance(value, MetricValue) and (value.per_document is None or _numbers(value.per_document, (documents,), "biuf"))
+    return single and isinstance(value.name, str) and callable(value.combine) and _numbers(value.contributions, (documents, None), "biuf")
+
+
+def _is_loss(value: Any, *_: Any) -> bool:
+    """Those of stage 2, which have `select`, say how many negatives count."""
+    counts = [getattr(value, name, None) for name in ("hard_negatives", "random_negatives")] if hasattr(value, "select") else []
+    return _can(value, "__call__") and all(map(_is_whole, counts))
+
+
+NUMBER = Promise("a whole number of 0 or more", lambda value, *_: _is_whole(value))
+TRUTH = Promise("True or False", lambda value, *_: isinstance(value, bool))
+RESULT = _instance(Result)
+BACKBONE = Promise("a plant_cli.api.Backbone", lambda value, *_: isinstance(value, Backbone) and _is_whole(value.hidden_size))
+TOKENS = Promise(
+    "a plant_cli.api.TokenBatch with ids, spans and dropped of each text",
+    lambda value, texts: isinstance(value, TokenBatch) and len(value.ids) == len(value.spans) == len(value.dropped) == len(texts),
+)
+DECODER = _instance(Decoder)
+LOSS = Promise("a function of tensors; in stage 2 with `select`, and whole numbers hard_negatives and random_negatives", _is_loss)
+SIGNAL = Promise("an array with one number for each pair of label and word", lambda value, *_: _numbers(value))
+DATASET = Promise("a plant_cli.api.Dataset of lazy frames", _is_dataset)
+RECOGNISED = Promise("a sentence, or None", lambda value, *_: value is None or isinstance(value, str))
+REMARKS = Promise("a list of sentences", lambda value, *_: _lists(value, str))
+METRICS = Promise(
+    "a list of MetricValue (contributions [N, M], per_document [N] or None) and WeightedMetric, for N documents",
+    lambda values, given, *_: _lists(values, MetricValue, WeightedMetric) and all(_is_metric(one, len(given.top)) for one in values),
+)
+VALUES = Promise("one number for each resample", lambda value, given: _numbers(value, (len(given),)))
+SHORTLIST = Promise("an object with `propose`", lambda value, *_: _can(value, "propose"))
+PROPOSALS = Promise(
+    "for each document distinct rows of the label index, as whole numbers in one array",
+    lambda value: _lists(value, object) and all(_numbers(one, (None,), "iu") or one.shape == (0,) for one in value),
+)
+SCORER = Promise(f"an object with {', '.join(SCORER_METHODS)}", lambda value, *_: _can(value, *SCORER_METHODS))
+FITTED = Promise(
+    f"a plant_cli.api.FittedScorer whose scorer has {', '.join(SCORER_METHODS)}",
+    lambda value, *_: isinstance(value, FittedScorer) and _can(value.scorer, *SCORER_METHODS),
+)
+SCORES = Promise(
+    "one or more csr matrices of numbers",
+    lambda value: len(value) > 0 and all(getattr(one, "format", None) == "csr" and _numbers(one, (None, None)) for one in value),
+)
+REASONS = Promise(
+    "one plant_cli.api.Reason for each label",
+    lambda value, labels: _lists(value, Reason) and len(value) == len(labels) and all(_is_reason(one) for one in value),
+)
+ARRAYS = Promise(
+    "arrays of numbers by name",
+    lambda value: isinstance(value, Mapping) and all(isinstance(k, str) and _numbers(v, None, "biuf") for k, v in value.items()),
+)
+CHOSEN = Promise(
+    "true or false for each pair of document and label",
+    lambda value, logits: str(value.dtype) == "torch.bool" and value.shape == logits.shape,
+)
+LOSS_VALUE = Promise(
+    "a tensor with one number, and the gradient of its scores",
+    lambda value, scores: value.shape == () and value.is_floating_point() and (value.requires_grad or not scores.requires_grad),
+)
+HIDDEN = Promise(
+    "hidden states [B, T, H] and a mask [B, T] of true and false, for B documents and the hidden size H",
+    lambda value, documents, size: (
+        _lists(value, object)
+        and (
+            value[0].shape == (documents, value[1].shape[1], size)
+            and value[1].shape[0] == documents
+            and str(value[1].dtype) == "torch.bool"
+        )
+    ),
+)
+LOGITS = Promise(
+    "a tensor with one number for each document and label",
+    lambda value, documents, labels: value.is_floating_point() and value.shape == (documents, labels),
+)
+ATTENTION = Promise(
+    "a tensor [B, l, T] with one number for each document, label and token",
+    lambda value, mask, labels: value.is_floating_point() and value.shape == (mask.shape[0], len(labels), mask.shape[1]),
+)
+REDUCER = Promise("an object with `reduce`", lambda value, *_: _can(value, "reduce"))
+REDUCED = Promise("a text", lambda value: isinstance(value, str))
+
+
+def _is_reason(reason: Reason) -> bool:
+    return isinstance(reason.text, str) and _lists(reason.words, str)

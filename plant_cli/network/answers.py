@@ -1,0 +1,57 @@
+"""What backbone and decoder answer, checked: they may come from any plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+from plant_cli.api import Backbone, Decoder, PairDecoder, Reading, TokenBatch, promises
+
+
+def tokenize(backbone: Backbone, texts: Sequence[str]) -> TokenBatch:
+    """The tokens of texts."""
+    tokens = backbone.tokenize(texts)
+    promises.TOKENS.require(tokens, texts, who=_name("backbone", backbone), what="tokenize")
+    return tokens
+
+
+def encode(backbone: Backbone, batch: TokenBatch) -> tuple[Tensor, Tensor]:
+    """Hidden states [B, T, H] and mask [B, T]."""
+    states = backbone.encode(batch)
+    promises.HIDDEN.require(states, len(batch), backbone.hidden_size, who=_name("backbone", backbone), what="encode")
+    return states
+
+
+def score_labels(decoder: nn.Module, reading: Reading, labels: Tensor | int) -> Tensor:
+    """Logits [B, l], fp32, of some labels (indices [l]) or of all, whose number is given."""
+    logits: Tensor = decoder(reading) if isinstance(labels, int) else decoder(reading, labels)
+    count = labels if isinstance(labels, int) else len(labels)
+    promises.LOGITS.require(logits, len(reading), count, who=_name("decoder", decoder), what="forward")
+    return logits.float()
+
+
+def score_wanted(decoder: PairDecoder, reading: Reading, labels: Tensor, wanted: Tensor) -> Tensor:
+    """Logits [B, l], fp32, of some labels (indices [l]) where they are wanted [B, l]."""
+    logits = decoder.score_pairs(reading, labels, wanted)
+    promises.LOGITS.require(logits, len(reading), len(labels), who=_name("decoder", decoder), what="score_pairs")
+    return logits.float()
+
+
+def rank_tokens(decoder: Decoder, reading: Reading, labels: Tensor, wanted: Tensor | None = None) -> Tensor:
+    """Log attention [B, l, T] of some labels (indices [l]) on the tokens, perhaps only where it is wanted [B, l]."""
+    pairs = wanted is not None and isinstance(decoder, PairDecoder)
+    scores = decoder.rank_pairs(reading, labels, wanted) if pairs else decoder.rank(reading, labels)  # type: ignore[attr-defined]
+    promises.ATTENTION.require(scores, reading.mask, labels, who=_name("decoder", decoder), what="rank_pairs" if pairs else "rank")
+    return scores
+
+
+def attend(decoder: Decoder, reading: Reading, labels: Tensor) -> Tensor:
+    """Attention weights [B, l, T] of some labels (indices [l]) on the tokens."""
+    weights = decoder.attention(reading, labels)
+    promises.ATTENTION.require(weights, reading.mask, labels, who=_name("decoder", decoder), what="attention")
+    return weights
+
+
+def _name(kind: str, component: object) -> str:
+    return f"{kind} '{type(component).__module__}.{type(component).__qualname__}'"

@@ -1,0 +1,165 @@
+"""Plugins that misbehave in use: a table of function and way, with the exit code, and what is said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import strange_plugin
+from builders import run_at
+
+from plant_cli.api import SilentReporter
+from plant_cli.cli.failures import report_failures
+from plant_cli.registry import Registry
+
+EMPTY = SimpleNamespace()
+TEXTS = ("fever and cough", "a broken arm", "nausea at night", "pain in the leg")
+COMMANDS = {  # by which command each function is called
+    "fit": "train", "tensors": "train", "score": "train", "load": "suggest", "explain": "suggest", "compute": "eval",
+    "combine": "eval", "signal": "mig", "dataset": "read", "run": "strange", "recognise": "mig",
+}  # fmt: skip
+SETS = {
+    "train": ("finetune", "finetune.network=false", "finetune.scorers=[strange]"),
+    "suggest": ("suggest", "suggest.text=fever at night", "suggest.why=true"),
+    "eval": ("eval", "eval.bootstrap=20", "eval.metric=[strangeness]"),
+    "mig": ("mig", "mig.signal=strange", "mig.k=5"),
+    "read": ("mig", "data.dataset=strange", "mig.k=5"),
+    "strange": ("strange",),
+}
+
+
+@pytest.fixture(scope="module")
+def registry() -> Registry:
+    """Everything that is installed, and the strange plugin."""
+    found = Registry()
+    found.load(entry_points(group="plant"))
+    found.register(strange_plugin, name="stranger")
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _well() -> Iterator[None]:
+    yield
+    strange_plugin.MISBEHAVE.clear()
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty documents of four labels."""
+    path = tmp_path_factory.mktemp("strange") / "corpus.jsonl"
+    splits = ["train"] * 24 + ["validation"] * 8 + ["test"] * 8
+    rows = [
+        {"doc_id": str(row), "text": f"{TEXTS[row % 4]} {row}", "labels": [f"L{row % 4}"], "split": split}
+        for row, split in enumerate(splits)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def plant(registry: Registry, corpus: Path, tmp_path: Path) -> Callable[..., Any]:
+    """Run one of the commands in a run folder of its own, or in another one; errors leave as from the command line."""
+
+    def run(command: str, *sets: str, path: Path | None = None, **request: Any) -> Any:
+        name, *usual = SETS[command]
+        named = () if command in ("read", "strange", "suggest", "eval") else (f"data.path={corpus}",)
+        with report_failures("plant-cli", registry):
+            return run_at(path or tmp_path / "run", name, *named, *usual, *sets, registry=registry, **request)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def trained(registry: Registry, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with the strange scorer, trained while it did right."""
+    path = tmp_path_factory.mktemp("trained") / "run"
+    name, *sets = SETS["train"]
+    run_at(path, name, f"data.path={corpus}", *sets, registry=registry)
+    run_at(path, "predict", registry=registry)
+    return path
+
+
+VALUES: list[Any] = [None, 5, "text", [None], EMPTY]
+CASES = [(name, how) for name in COMMANDS if name != "recognise" for how in ("exit", "raise", *((("give", value)) for value in VALUES))]
+
+
+@pytest.mark.parametrize(("name", "how"), CASES, ids=str)
+def test_a_function_that_fails_is_the_plugins_failure(
+    plant: Callable[..., Any], trained: Path, name: str, how: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 5, and the component or the plugin by name: never success, never a bug of plant."""
+    strange_plugin.MISBEHAVE[name] = how
+    command = COMMANDS[name]
+    with pytest.raises(SystemExit) as left:
+        plant(command, path=trained if command in ("suggest", "eval") else None, force=command == "eval")
+    said = capsys.readouterr().err
+    assert left.value.code == (4 if (name, how) == ("load", "raise") else 5), said  # damaged arrays would do the same
+    assert "strange" in said.splitlines()[0]
+    assert "a bug" not in said
+    if how == "exit":
+        assert "sys.exit(0) was called" in said
+        assert f"{strange_plugin.__file__}:" in said
+
+
+WRITERS = {  # function that writes into what it is given: what says that it may not
+    "fit": "cannot be fitted",
+    "score": "fails",
+    "load": "cannot be made again",
+    "explain": "cannot say why",
+    "compute": "the metric 'strange' failed",
+    "combine": "the metric 'strange' failed",
+    "signal": "the plugin 'stranger' failed",
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_what_is_handed_out_cannot_be_written_to(
+    plant: Callable[..., Any], trained: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So one component cannot change the figures of others in silence: numpy refuses, and the component is named."""
+    strange_plugin.MISBEHAVE[name] = "write"
+    command = COMMANDS[name]
+    with pytest.raises(SystemExit):
+        plant(command, path=trained if command in ("suggest", "eval") else None, force=command == "eval")
+    said = capsys.readouterr().err
+    assert WRITERS[name] in said
+    assert "read-only" in said
+
+
+@pytest.mark.parametrize("name", ["run", "score", "compute", "recognise", "dataset"])
+def test_what_a_plugin_prints_is_no_result(plant: Callable[..., Any], trained: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    strange_plugin.MISBEHAVE[name] = "print"
+    command = COMMANDS[name]
+    plant(command, path=trained if command in ("suggest", "eval") else None, force=command == "eval")
+    written = capsys.readouterr()
+    assert written.out == ""
+    assert "noise of a plugin" in written.err
+
+
+@pytest.mark.parametrize("how", ["raise", "exit", *(("give", value) for value in (5, [2], EMPTY))], ids=str)
+@pytest.mark.parametrize("name", ["recognise", "compute", "combine"])
+def test_a_component_that_nobody_asked_for_stops_no_command(plant: Callable[..., Any], trained: Path, name: str, how: Any) -> None:
+    """It is passed over with a warning that says how to leave its plugin out."""
+    strange_plugin.MISBEHAVE[name] = how
+    reporter = SilentReporter()
+    if name == "recognise":
+        plant("mig", "mig.signal=mig", reporter=reporter)
+    else:
+        result = plant("eval", "eval.metric=[]", path=trained, force=True, reporter=reporter)
+        assert "P@1" in result.data["metrics"]
+        assert "strangeness" not in result.data["metrics"]
+    (warning,) = (text for text in reporter.warnings if "strange" in text)
+    assert "it is passed over (PLANT_PLUGINS=-stranger leaves its plugin out)" in warning
+
+
+def test_right_answers_pass(plant: Callable[..., Any], trained: Path) -> None:
+    """What the table above relies on: without misbehaviour every one of its commands succeeds."""
+    assert plant("strange").data == {"answer": 1}
+    assert plant("suggest", path=trained).tables
+    assert plant("eval", path=trained, force=True).data["metrics"]["strangeness"]["value"] == 1
+    assert plant("mig").tables
