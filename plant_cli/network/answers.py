@@ -46,7 +46,7 @@ def rank_tokens(decoder: Decoder, reading: Reading, labels: Tensor, wanted: Tens
     return scores
 
 
-def attend(decoder: Decoder, reading: Reading, labels: Tensor) -> Tensor:
+def weigh_tokens(decoder: Decoder, reading: Reading, labels: Tensor) -> Tensor:
     """Attention weights [B, l, T] of some labels (indices [l]) on the tokens."""
     weights = decoder.attention(reading, labels)
     promises.ATTENTION.require(weights, reading.mask, labels, who=_name("decoder", decoder), what="attention")
