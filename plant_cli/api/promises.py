@@ -58,19 +58,19 @@ def _is_loss(value: Any, *_: Any) -> bool:
 
 NUMBER = Promise("a whole number of 0 or more", lambda value, *_: _is_whole(value))
 TRUTH = Promise("True or False", lambda value, *_: isinstance(value, bool))
-RESULT = _instance(Result)
+STAGE_RESULT = _instance(Result)
 BACKBONE = Promise("a plant_cli.api.Backbone", lambda value, *_: isinstance(value, Backbone) and _is_whole(value.hidden_size))
-TOKENS = Promise(
+TOKEN_BATCH = Promise(
     "a plant_cli.api.TokenBatch with ids, spans and dropped of each text",
     lambda value, texts: isinstance(value, TokenBatch) and len(value.ids) == len(value.spans) == len(value.dropped) == len(texts),
 )
-DECODER = _instance(Decoder)
+DECODER_NETWORK = _instance(Decoder)
 LOSS = Promise("a function of tensors; in stage 2 with `select`, and whole numbers hard_negatives and random_negatives", _is_loss)
 SIGNAL = Promise("an array with one number for each pair of label and word", lambda value, *_: _numbers(value))
 DATASET = Promise("a plant_cli.api.Dataset of lazy frames", _is_dataset)
-RECOGNISED = Promise("a sentence, or None", lambda value, *_: value is None or isinstance(value, str))
+SENTENCE = Promise("a sentence, or None", lambda value, *_: value is None or isinstance(value, str))
 REMARKS = Promise("a list of sentences", lambda value, *_: _lists(value, str))
-METRICS = Promise(
+METRIC_VALUES = Promise(
     "a list of MetricValue (contributions [N, M], per_document [N] or None) and WeightedMetric, for N documents",
     lambda values, given, *_: _lists(values, MetricValue, WeightedMetric) and all(_is_metric(one, len(given.top)) for one in values),
 )
@@ -97,7 +97,7 @@ ARRAYS = Promise(
     "arrays of numbers by name",
     lambda value: isinstance(value, Mapping) and all(isinstance(k, str) and _numbers(v, None, "biuf") for k, v in value.items()),
 )
-CHOSEN = Promise(
+CHOSEN_PAIRS = Promise(
     "true or false for each pair of document and label",
     lambda value, logits: str(value.dtype) == "torch.bool" and value.shape == logits.shape,
 )
@@ -105,7 +105,7 @@ LOSS_VALUE = Promise(
     "a tensor with one number, and the gradient of its scores",
     lambda value, scores: value.shape == () and value.is_floating_point() and (value.requires_grad or not scores.requires_grad),
 )
-HIDDEN = Promise(
+HIDDEN_STATES = Promise(
     "hidden states [B, T, H] and a mask [B, T] of true and false, for B documents and the hidden size H",
     lambda value, documents, size: (
         _lists(value, object)
@@ -120,7 +120,7 @@ LOGITS = Promise(
     "a tensor with one number for each document and label",
     lambda value, documents, labels: value.is_floating_point() and value.shape == (documents, labels),
 )
-ATTENTION = Promise(
+TOKEN_WEIGHTS = Promise(
     "a tensor [B, l, T] with one number for each document, label and token",
     lambda value, mask, labels: value.is_floating_point() and value.shape == (mask.shape[0], len(labels), mask.shape[1]),
 )

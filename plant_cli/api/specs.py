@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class StageSpec(Spec):
     """A stage, a step of an experiment with its own folder in the run; or an action, which has no folder."""
 
-    run: Function[Callable[[StageContext, Any], Result]] = Function(promises.RESULT)
+    run: Function[Callable[[StageContext, Any], Result]] = Function(promises.STAGE_RESULT)
     """`run(context, options) -> Result` does the work."""
     check: Function[Callable[[StageContext, Any], None] | None] = Function(required=False)
     """`check(context, options)` raises an error if an input is missing; it is called before the module of `run` is imported."""
@@ -112,7 +112,7 @@ class BackboneSpec(Spec):
 class DecoderSpec(Spec):
     """A network that computes label scores from hidden states."""
 
-    build: Function[Callable[[Any, DecoderShape], Decoder]] = Function(promises.DECODER)
+    build: Function[Callable[[Any, DecoderShape], Decoder]] = Function(promises.DECODER_NETWORK)
     """`build(options, shape) -> Decoder`."""
     stage2_options: tuple[str, ...] = ()
     """Options that may differ between stage 1 and stage 2: they change neither what stage 1 trains nor the names and shapes of weights."""
@@ -152,7 +152,7 @@ class DatasetSpec(Spec):
 
     load: Function[Callable[[DataSection, Any], Dataset]] = Function(promises.DATASET)
     """`load(data, options) -> Dataset`; `data` is the section `data` of the recipe."""
-    recognise: Function[Callable[[DataSection], str | None] | None] = Function(promises.RECOGNISED, required=False)
+    recognise: Function[Callable[[DataSection], str | None] | None] = Function(promises.SENTENCE, required=False)
     """`recognise(data) -> sentence or None`: describes the content of the path if it is in this format. The dataset `files` asks all
     datasets, and the one that answers reads the corpus. It reads a few lines, and raises no error for any file.
     """
@@ -168,7 +168,7 @@ class DatasetSpec(Spec):
 class MetricSpec(Spec):
     """A family of metrics. The name is that of the family (`precision`); its values have their usual names (`P@1`, `P@5`)."""
 
-    compute: Function[Callable[[MetricInput, Any], Sequence[Metric]]] = Function(promises.METRICS)
+    compute: Function[Callable[[MetricInput, Any], Sequence[Metric]]] = Function(promises.METRIC_VALUES)
     """`compute(input, options) -> values`."""
     needs_all_scores: tuple[str, ...] = ()
     """The names of its values if they need `MetricInput.all_scores`; without these scores they are reported as not available."""

@@ -12,14 +12,14 @@ from plant_cli.api import Backbone, Decoder, PairDecoder, Reading, TokenBatch, p
 def tokenize(backbone: Backbone, texts: Sequence[str]) -> TokenBatch:
     """The tokens of texts."""
     tokens = backbone.tokenize(texts)
-    promises.TOKENS.require(tokens, texts, who=_name("backbone", backbone), what="tokenize")
+    promises.TOKEN_BATCH.require(tokens, texts, who=_name("backbone", backbone), what="tokenize")
     return tokens
 
 
 def encode(backbone: Backbone, batch: TokenBatch) -> tuple[Tensor, Tensor]:
     """Hidden states [B, T, H] and mask [B, T]."""
     states = backbone.encode(batch)
-    promises.HIDDEN.require(states, len(batch), backbone.hidden_size, who=_name("backbone", backbone), what="encode")
+    promises.HIDDEN_STATES.require(states, len(batch), backbone.hidden_size, who=_name("backbone", backbone), what="encode")
     return states
 
 
@@ -42,14 +42,14 @@ def rank_tokens(decoder: Decoder, reading: Reading, labels: Tensor, wanted: Tens
     """Log attention [B, l, T] of some labels (indices [l]) on the tokens, perhaps only where it is wanted [B, l]."""
     pairs = wanted is not None and isinstance(decoder, PairDecoder)
     scores = decoder.rank_pairs(reading, labels, wanted) if pairs else decoder.rank(reading, labels)  # type: ignore[attr-defined]
-    promises.ATTENTION.require(scores, reading.mask, labels, who=_name("decoder", decoder), what="rank_pairs" if pairs else "rank")
+    promises.TOKEN_WEIGHTS.require(scores, reading.mask, labels, who=_name("decoder", decoder), what="rank_pairs" if pairs else "rank")
     return scores
 
 
-def weigh_tokens(decoder: Decoder, reading: Reading, labels: Tensor) -> Tensor:
+def read_attention(decoder: Decoder, reading: Reading, labels: Tensor) -> Tensor:
     """Attention weights [B, l, T] of some labels (indices [l]) on the tokens."""
     weights = decoder.attention(reading, labels)
-    promises.ATTENTION.require(weights, reading.mask, labels, who=_name("decoder", decoder), what="attention")
+    promises.TOKEN_WEIGHTS.require(weights, reading.mask, labels, who=_name("decoder", decoder), what="attention")
     return weights
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from plant_cli.api import Documents, Reading, Reporter, TrainingError
 from plant_cli.data.blocks import top_k
-from plant_cli.network.answers import weigh_tokens
+from plant_cli.network.answers import read_attention
 from plant_cli.network.assembly import Network
 from plant_cli.network.candidates import UNSCORED, measure_recall, score_all, score_pairs
 from plant_cli.network.cuts import measure_cut
@@ -247,7 +247,7 @@ class NetworkModel(TrainedModel):
                 weights = [np.zeros(len(spans))] * len(chosen)
                 if chosen and len(spans):
                     wanted = torch.tensor(chosen, device=self.hardware.device)
-                    on_tokens = weigh_tokens(self.network.decoder, reader.read(np.array([row])), wanted)
+                    on_tokens = read_attention(self.network.decoder, reader.read(np.array([row])), wanted)
                     weights = list(on_tokens[0, :, : len(spans)].double().cpu().numpy())
                 attention.append((spans, weights))
                 task.advance(1)

@@ -73,7 +73,7 @@ class CheckedLoss:
 
     def select(self, logits: Tensor, targets: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """See `LabelLoss.select`."""
-        return self._ask("select", self.loss.select, promises.CHOSEN, logits, targets, generator)
+        return self._ask("select", self.loss.select, promises.CHOSEN_PAIRS, logits, targets, generator)
 
     def _ask(self, what: str, function: Callable[..., Tensor], promise: Promise, *given: Any) -> Tensor:
         """What a function gives; `PluginError` if it is something else than promised, or if the function writes into its tensors."""
