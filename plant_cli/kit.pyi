@@ -1,6 +1,8 @@
 # What `plant_cli.kit` offers, by the module it comes from; `kit.py` reads this file.
 from plant_cli.data.blocks import cut_by_size as cut_by_size
 from plant_cli.data.blocks import top_k as top_k
+from plant_cli.data.classifications import System as System
+from plant_cli.data.classifications import add_dot as add_dot
 from plant_cli.data.documents import (
     find_used_labels as find_used_labels,
 )
@@ -22,13 +24,12 @@ from plant_cli.data.files import (
 from plant_cli.data.files import (
     write_json_lines as write_json_lines,
 )
-from plant_cli.data.label_cells import LabelForm as LabelForm
-from plant_cli.data.label_forms import find_label_form as find_label_form
+from plant_cli.data.label_cells import SEPARATORS as SEPARATORS
+from plant_cli.data.label_cells import describe_guess as describe_guess
+from plant_cli.data.label_cells import find_separator as find_separator
+from plant_cli.data.label_cells import parse_labels as parse_labels
 from plant_cli.data.lines import (
     FORMATS as FORMATS,
-)
-from plant_cli.data.lines import (
-    LINES_LISTED as LINES_LISTED,
 )
 from plant_cli.data.lines import (
     SUFFIXES as SUFFIXES,
@@ -76,9 +77,6 @@ from plant_cli.data.tables import (
     join_columns as join_columns,
 )
 from plant_cli.data.tables import (
-    label_field as label_field,
-)
-from plant_cli.data.tables import (
     load_sparse as load_sparse,
 )
 from plant_cli.data.tables import (
@@ -99,8 +97,7 @@ from plant_cli.data.tables import (
 from plant_cli.data.text_tables import read_rows as read_rows
 from plant_cli.data.text_tables import shorten as shorten
 from plant_cli.data.text_tables import show_names as show_names
-from plant_cli.data.vocabularies import System as System
-from plant_cli.data.vocabularies import add_dot as add_dot
+from plant_cli.data.vocabularies import read_vocabulary as read_vocabulary
 from plant_cli.data.words import choose_columns as choose_columns
 from plant_cli.data.words import count_known as count_known
 from plant_cli.evaluation.auc import average_auc as average_auc

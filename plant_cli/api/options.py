@@ -264,13 +264,20 @@ class DataSection(Options):
     )
     split_column: str = option("split", "Column that says train, validation or test, when all splits are in one file.", value="COLUMN")
     label_separator: str | None = option(
-        None, "How labels are separated when a cell is one string; '' for one label per cell (default: by content)."
+        None, "How labels are separated when a cell is one string; '' for one label per cell (default: ';', '|' or ',' by content)."
     )
-    titles: str | None = option(None, "A table of label titles (default: a labels file in the folder of the corpus).", path=True)
+    titles: str | None = option(
+        None, "Titles of the labels, as --vocabulary takes them (default: a labels file in the folder of the corpus).", path=True
+    )
     vocabulary: str | None = option(
-        None, "Titles and other names of the labels: a table (TSV, CSV, …), SKOS, or a file of ICD titles.", level="everyday", path=True
+        None,
+        "Titles and other names of the labels: a table (TSV, CSV, …), SKOS, or a classification such as ICD.",
+        level="everyday",
+        path=True,
     )
-    vocabulary_language: str | None = option(None, "Language of the vocabulary's titles, such as de (default: en, else the most frequent).")
+    vocabulary_language: str | None = option(
+        None, "Language of the vocabulary's titles, such as de (default: that of the documents, else en)."
+    )
     zero_shot: bool = option(
         False,
         "Also index labels that have a title but no training document: the scorer titles can suggest them. Deprecated labels are left out. "

@@ -51,8 +51,7 @@ def load_dataset(context: StageContext, data: DataSection, tell: Callable[[str],
             expected="a corpus in tables",
             todo="convert the corpus first: plant data convert CORPUS data.parquet",
         )
-    titles = data.titles if spec.name != ANY else None  # formats of other tools do not read them
-    for vocabulary in [path for path in (titles, data.vocabulary) if path is not None]:
+    for vocabulary in [path for path in (data.titles, data.vocabulary) if path is not None]:
         labels, said = apply_vocabulary(dataset, data.model_copy(update={"vocabulary": vocabulary}))
         dataset = replace(dataset, labels=labels, files=[*dataset.files, vocabulary])
         remarks += said

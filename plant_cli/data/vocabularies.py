@@ -1,89 +1,78 @@
-"""Controlled vocabularies: tables, SKOS and ICD titles."""
+"""Controlled vocabularies: tables and all other formats, and what a corpus takes of them."""
 
 from __future__ import annotations
 
-import json
-import logging
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal, get_args
 
 import polars as pl
 
-from plant_cli.api import DataError, DataSection, Dataset, Reporter, SilentReporter, first_line, missing_package
-from plant_cli.data.documents import find_used_labels
+from plant_cli.api import DataError, DataSection, Dataset, Reporter, SilentReporter
+from plant_cli.data.classifications import add_dot, find_classification, match_lines, read_classification, read_icd_titles
+from plant_cli.data.concepts import VOCABULARY_SCHEMA, Concept, Purpose, find_rdf_syntax, find_xml_root, read_skos, tabulate_concepts
+from plant_cli.data.documents import find_splits, find_used_labels, read_batches
 from plant_cli.data.label_cells import split_names
 from plant_cli.data.lines import decode_text, find_fallback, read_bytes
 from plant_cli.data.tables import collect, scan_table, trim
 from plant_cli.data.text_tables import show_names
-
-System = Literal["ICD-9-CM diagnoses", "ICD-9-CM procedures", "ICD-10-CM", "ICD-10-PCS"]
-SYSTEMS: tuple[System, ...] = get_args(System)
-
-
-def add_dot(code: str, system: System) -> str:
-    """A code with its dot: 4019 is 401.9, E8859 is E885.9, the procedure 0066 is 00.66, E119 of ICD-10 is E11.9; ICD-10-PCS has none.
-
-    Args:
-        code: without it.
-        system: what it is a code of.
-    """
-    if system == "ICD-10-PCS":
-        return code
-    place = 2 if system == "ICD-9-CM procedures" else 4 if system == "ICD-9-CM diagnoses" and code.startswith("E") else 3
-    return code if len(code) <= place else f"{code[:place]}.{code[place:]}"
-
+from plant_cli.data.word_analysis import find_main_languages
 
 LISTED_FIELDS = ("alternatives", "parents", "replaced_by")
-VOCABULARY_SCHEMA = {
-    "label": pl.String(),
-    "title": pl.String(),
-    "description": pl.String(),
-    "alternatives": pl.List(pl.String()),
-    "parents": pl.List(pl.String()),
-    "deprecated": pl.Boolean(),
-    "replaced_by": pl.List(pl.String()),
-}
-_NAMES = {  # by column of the schema: how tables call it, in small letters with _ for blanks
-    "label": ("label", "uri", "id", "code", "identifier", "notation"),
-    "title": ("title", "name", "label_text", "long_title", "preflabel", "preferred_label", "heading"),
-    "description": ("description", "definition", "scope_note", "scopenote", "note"),
+_NAMES = {  # by column of the schema: how tables call it, in small letters with _ for other signs
+    "label": (
+        "label", "uri", "id", "code", "identifier", "notation", "iri", "label_id", "concept_uri", "concepturi", "concept_id", "conceptid",
+        "class_id", "icd_code", "icd9_code", "icd10_code", "diagnosis_code", "procedure_code", "descriptorui", "loinc_num",
+    ),
+    "title": (
+        "title", "name", "label_text", "label_name", "long_title", "preflabel", "pref_label", "preferred_label", "preferredlabel",
+        "heading", "long_description", "long_desc", "long_common_name", "term", "descriptorname",
+    ),
+    "description": ("description", "desc", "definition", "definitions", "scope_note", "scopenote", "note"),
     "alternatives": (
         "alternatives", "alternative_names", "alternative_titles", "altlabels", "altlabel", "synonyms", "other_names", "aliases",
+        "short_title", "short_description", "short_desc",
     ),
     "parents": ("parents", "parent", "broader"),
-    "deprecated": ("deprecated",),
+    "deprecated": ("deprecated", "obsolete"),
     "replaced_by": ("replaced_by",),
+    "notation": ("notation",),
 }  # fmt: skip
-_LANGUAGE = re.compile(r"(?:label|title|preflabel)_([a-z]{2,3})(?:[-_]\w+)?")
-_TSV_LINE = re.compile(r"<([^<>\t]+)>\t([^\t]+)(?:\t(\S*))?")
+_TITLES_TOO = ("label", "description", "desc", "short_title", "short_description", "short_desc")  # where no other column has titles
+_LANGUAGE = re.compile(r"(?:skos_)?(?:label|title|name|pref_?label)_(?!id$)([a-z]{2,3})(?:_\w+)?")
+_URI_LINE = re.compile(r"\s*(?:<([^<>\t]+)>|([A-Za-z][\w+.-]*:[^\s<>]+))\s*(?:\t([^\t]*)(?:\t(\S*))?)?")
+_HEAD, _SAMPLE, _MOST = 100_000, 200, 0.9  # characters and lines that are looked at, and the share of lines that must fit
 
 
-def read_vocabulary_table(path: Path, text: str, language: str | None, encoding: str | None) -> tuple[pl.DataFrame, list[str]]:
-    """A table of labels: Annif's TSV without a heading, else any table whose columns are named in a way that is understood."""
+def read_uri_lines(text: str) -> tuple[pl.DataFrame, list[str]] | None:
+    """Annif's TSV without a heading: a URI, with or without angle brackets, tab, title; None if the text is none."""
+    head = [line.rstrip() for line in text[:_HEAD].splitlines() if line.strip()]
+    fits = [_URI_LINE.fullmatch(line) for line in head[:_SAMPLE]]
+    if not fits or not fits[0] or sum(map(bool, fits)) < _MOST * len(fits) or not any(match[3] for match in fits if match):
+        return None
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    if lines and all(map(_TSV_LINE.fullmatch, lines[:20])):
-        rows, bad = _match_lines(lines, _TSV_LINE, "<uri>, tab, label")
-        table = pl.DataFrame([row[:2] for row in rows], schema=["label", "title"], orient="row")
-        return tidy_labels(table), [f"Annif's TSV vocabulary of {len(rows):,} labels", *bad]
+    rows, bad = match_lines(lines, _URI_LINE, "a URI, tab, title")
+    cells = [(row[0] or row[1], row[2], row[3]) for row in rows]
+    table = pl.DataFrame(cells, schema=dict.fromkeys(("label", "title", "notation"), pl.String), orient="row")
+    return table, [f"Annif's TSV vocabulary of {len(rows):,} labels", *bad]
+
+
+def read_vocabulary_table(path: Path, text: str, purpose: Purpose, encoding: str | None) -> tuple[pl.DataFrame, list[str]]:
+    """A table of labels whose columns are told by their names, or by what is in them."""
     table = collect(scan_table(path, encoding=encoding), str(path))
-    columns = _by_key(table.columns)
-    sources = {name: column for name in VOCABULARY_SCHEMA if (column := _choose(columns, name)) is not None}
+    columns = {_simplify(name): name for name in table.columns}
     languages = {match[1]: name for key, name in columns.items() if (match := _LANGUAGE.fullmatch(key))}
-    if languages:
-        chosen = language or ("en" if "en" in languages else next(iter(languages)))
-        if chosen not in languages:
-            raise _no_language(chosen, f"{path}, columns {show_names(columns.values())}", languages)
-        sources["title"] = languages[chosen]
-    if "label" not in sources or not {"title", "description"} & sources.keys():
+    sources = _find_columns(table, columns, purpose.used)
+    label, title = sources.get("label"), sources.get("title")
+    if label is None or not (languages or title or {"description", "alternatives", "parents"} & sources.keys()):
         raise DataError(
             "the vocabulary has no column for the labels, or none for their titles",
             where=f"{path}, columns {show_names(table.columns)}",
-            expected=f"one of {', '.join(_NAMES['label'])}, and title or label_en; perhaps {', '.join(list(VOCABULARY_SCHEMA)[2:])}",
-            todo="rename the columns",
+            expected=f"one of {', '.join(_NAMES['label'][:6])}, and title or label_en; perhaps {', '.join(list(VOCABULARY_SCHEMA)[2:7])}",
+            todo="rename the columns"
+            + "".join(f", or write the ids as the labels of the documents are, such as '{label}'" for label in purpose.used.head(1)),
         )
     nested = next((column for name, column in sources.items() if name not in LISTED_FIELDS and table.schema[column].is_nested()), None)
     if nested is not None:
@@ -93,30 +82,105 @@ def read_vocabulary_table(path: Path, text: str, language: str | None, encoding:
             expected="one text in each cell; only other names, parents and successors are lists",
             todo="write one label on each row, with one title",
         )
-    wanted = [pl.col(column).alias(name) for name, column in sources.items()]
-    return tidy_labels(table.select(wanted)), [f"a table of {table.height:,} labels; titles from the column {sources.get('title')}"]
+    known = any(_simplify(column) in keys for column in columns.values() for keys in _NAMES.values())
+    if not known and text.lstrip()[:1] not in ("", "{", "[") and _is_label(label, table[label], purpose.used):
+        table = pl.concat([pl.DataFrame([table.columns], schema=table.schema, orient="row"), table])
+        places = (table.columns.index(column) + 1 for column in (label, title or label))
+        what = "a table of {:,} labels without a header: ids in column {}, titles in column {}".format(table.height, *places)
+    else:
+        ids = "" if _simplify(label) in ("label", "uri") else f"ids from the column {label}, "
+        what = f"a table of {table.height:,} labels; {ids}titles from the column {title}"
+    table = table.filter(pl.col(label).cast(pl.String).str.contains(r"\S"))
+    tidied = tidy_labels(table.select(pl.col(column).alias(name) for name, column in sources.items()))
+    if languages:
+        cells = table.select(languages.values()).iter_rows()
+        concepts = [
+            Concept(
+                label=row["label"],
+                titles=[(code, str(cell).strip()) for code, cell in zip(languages, titles, strict=True) if cell],
+                names=[("", name) for name in row["alternatives"]],
+                notes=[("", row["description"])] if row["description"] else [],
+                parents=row["parents"],
+                deprecated=row["deprecated"],
+                replaced_by=row["replaced_by"],
+                notation=row["notation"],
+            )
+            for row, titles in zip(tidied.iter_rows(named=True), cells, strict=True)
+        ]
+        return tabulate_concepts(concepts, "a table", purpose, f"{path}, columns {show_names(table.columns)}")
+    version = columns.get("icd_version")
+    return _dot_codes(tidied, table[version].cast(pl.String), what, purpose.used) if version else (tidied, [what])
 
 
-def _no_language(language: str, where: str, known: Iterable[str]) -> DataError:
-    what, todo = f"the vocabulary has no titles in '{language}'", "name another with --vocabulary-language"
-    return DataError(what, where=where, expected=f"one of {', '.join(known)}", todo=todo)
+def _simplify(name: str) -> str:
+    """A name of a column in small letters, with _ for other signs, without what is in brackets."""
+    return re.sub(r"\W+", "_", re.sub(r"\(.*?\)", "", name).lower()).strip("_")
 
 
-def _match_lines(lines: Sequence[str], pattern: re.Pattern[str], form: str) -> tuple[list[tuple[str, ...]], list[str]]:
-    """The groups of each line that fits a pattern; and a remark on the others."""
-    matches = [pattern.fullmatch(line) for line in lines]
-    bad = [str(number) for number, match in enumerate(matches, start=1) if match is None]
-    remarks = [f"{len(bad):,} lines are not {form}, and are left out: {', '.join(bad[:10])}"] if bad else []
-    return [match.groups() for match in matches if match is not None], remarks
+def _find_columns(table: pl.DataFrame, columns: Mapping[str, str], used: pl.Series) -> dict[str, str]:
+    """The columns of a table by what they are in the schema: by their names, else by the labels of the documents and the longest texts."""
+    named = {name: [columns[key] for key in keys if key in columns] for name, keys in _NAMES.items()}
+    sources = {name: found[0] for name, found in named.items() if found}
+    matches = {name: _count_known(table[name], used) for name in named["label"]}
+    if not matches:  # the first row, too: it may be no header
+        matches = {name: _count_known(table[name], used) + _count_known(pl.Series([name]), used) for name in table.columns}
+    label = max(matches, key=lambda name: (matches[name], "title" in sources or name != columns.get("label")), default="")
+    if not named["label"] and not matches.get(label):
+        return sources
+    sources["label"] = label
+    if "title" not in sources:
+        named_so = [columns[key] for key in _TITLES_TOO if key in columns and columns[key] != label]
+        lengths = {name: table[name].str.len_chars().mean() or 0.0 for name in table.columns if name != label and _is_text(table[name])}
+        others = [name for name in lengths if name not in sources.values() and "description" not in sources]
+        if not named_so and label == columns.get("label") and named["label"][1:]:  # the documents have titles for labels
+            sources["label"], named_so = named["label"][1], [label]
+        found = named_so or sorted(others, key=lambda name: -float(str(lengths[name])))
+        sources |= {"title": found[0]} if found else {}
+    taken = (sources["label"], sources.get("title"))
+    return {name: column for name, column in sources.items() if name in ("label", "title") or column not in taken}
 
 
-def _by_key(names: Sequence[str]) -> dict[str, str]:
-    return {name.strip().lower().replace(" ", "_"): name for name in names}
+def _is_text(column: pl.Series) -> bool:
+    """Whether most cells have letters."""
+    cells = column.drop_nulls()
+    return column.dtype == pl.String and int(cells.str.contains(r"\p{L}").sum()) * 2 > len(cells)
 
 
-def _choose(columns: dict[str, str], name: str) -> str | None:
-    """The column of a table that holds what the schema calls so."""
-    return next((columns[key] for key in _NAMES[name] if key in columns), None)
+def _count_known(column: pl.Series, used: pl.Series) -> int:
+    """How many labels of the documents are in a column, perhaps with other dots, in other case, or as the last part of an address."""
+    if column.dtype.is_nested():
+        return 0
+    cells, labels = (values.cast(pl.String).alias("label").to_frame() for values in (column, used))
+    keys = (key(pl.col("label")) for key in (_bare, _last_part))
+    return max(cells.select(key).join(labels.select(key), on="label", how="semi").unique().drop_nulls().height for key in keys)
+
+
+def _is_label(name: str, column: pl.Series, used: pl.Series) -> bool:
+    """Whether what should be the name of a column is a label: one of the documents, or written as the labels in the column are."""
+    shapes = pl.Series([name, *column.drop_nulls().head(_SAMPLE)]).str.strip_chars()
+    for pattern, sign in ((r"\d+", "9"), (r"\p{Lu}", "A"), (r"\p{Ll}", "a")):
+        shapes = shapes.str.replace_all(pattern, sign)
+    first, *others = shapes
+    alike = "9" in first and any(first.startswith(shape) or shape.startswith(first) for shape in others)
+    alike = alike or ("://" in name and any("://" in shape for shape in others))
+    return alike or _count_known(pl.Series([name]), used) > 0
+
+
+def _dot_codes(table: pl.DataFrame, versions: pl.Series, what: str, used: pl.Series) -> tuple[pl.DataFrame, list[str]]:
+    """Codes of ICD-9 and ICD-10 with their dots; of a code that is in both, that of the version with more labels of the documents."""
+    parts = []
+    for (version,), part in table.with_columns(version=versions).group_by("version", maintain_order=True):
+        codes = part["label"].str.replace_all(".", "", literal=True)
+        system = find_classification(codes.to_list())
+        dotted = codes if system is None else pl.Series([add_dot(code, system) for code in codes])
+        parts.append((_count_known(dotted, used), str(version), part.with_columns(label=dotted)))
+    parts.sort(key=lambda part: -part[0])
+    rows = pl.concat([part for _, _, part in parts]).with_columns(key=_bare(pl.col("label")))
+    chosen = rows.unique("key", keep="first", maintain_order=True).select("key", "version")
+    kept = rows.join(chosen, on=["key", "version"], how="semi", maintain_order="left")
+    dropped = rows.height - kept.height
+    remarks = [f"{dropped:,} codes are also in another version of ICD: those of version {parts[0][1]} count"] if dropped else []
+    return kept.drop("version", "key"), [what, *remarks]
 
 
 def tidy_labels(table: pl.DataFrame) -> pl.DataFrame:
@@ -188,216 +252,146 @@ def warn_untitled(labels: pl.DataFrame, titles: pl.DataFrame, reporter: Reporter
     reporter.warn(f"{found} in the table of titles ({examples}): are labels written alike in both? (--titles names another table)")
 
 
-_ORDER = re.compile(r"(\d{5}) ([0-9A-Z]{3,7}) +([01]) (.{60}) (\S.*)")
-_LIST = re.compile(r"([0-9A-Z]{2,7})(?: {1,7}|\t)([^\s\t][^\t]*)")
-_SAMPLE = 200
-_MOST = 0.98
-_ICD9_DIAGNOSIS = re.compile(r"\d{3,5}|[EV]\d{2,5}")
-_ICD9_PROCEDURE = re.compile(r"\d{2,4}")
-_ICD10_CM = re.compile(r"[A-Z]\d[0-9A-Z][0-9A-Z]{0,4}")
-_ICD10_PCS = re.compile(r"[0-9A-HJ-NP-Z]{3,7}")
-
-
-def read_icd_titles(text: str) -> tuple[pl.DataFrame, list[str]] | None:
-    """Codes with their dot and titles, of an order file (`00001 A00     0 …`) or a list (`A000    Cholera …`); None if it is neither.
-
-    Parents are the longest codes of the file that a code begins with; an order file has the categories, too.
-    """
-    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    heading = _by_key(lines[0].split("\t") if lines else ())
-    if _choose(heading, "label") and (_choose(heading, "title") or any(map(_LANGUAGE.fullmatch, heading))):
-        return None  # the header of a table, whose ids may look like codes
-    sample = lines[:_SAMPLE]
-    for pattern, kind in ((_ORDER, "order file"), (_LIST, "list")):
-        if len(sample) > 1 and sum(bool(pattern.fullmatch(line)) for line in sample) >= _MOST * len(sample):
-            return _read_codes(lines, pattern, kind)
-    return None
-
-
-def find_classification(codes: Sequence[str]) -> System | None:
-    """Which classification some codes without dots are of; None if of none."""
-    if all(_ICD10_CM.fullmatch(code) for code in codes) and not all(re.fullmatch(r"[EV]\d+", code) for code in codes):
-        return "ICD-10-CM"
-    if all(_ICD9_PROCEDURE.fullmatch(code) for code in codes) and any(len(code) == 4 for code in codes):
-        return "ICD-9-CM procedures"
-    if all(_ICD9_DIAGNOSIS.fullmatch(code) for code in codes):
-        return "ICD-9-CM diagnoses"
-    return "ICD-10-PCS" if all(_ICD10_PCS.fullmatch(code) for code in codes) and any(len(code) == 7 for code in codes) else None
-
-
-def _read_codes(lines: list[str], pattern: re.Pattern[str], kind: str) -> tuple[pl.DataFrame, list[str]] | None:
-    rows, bad = _match_lines(lines, pattern, "a code and a title")
-    codes = [row[1] if pattern is _ORDER else row[0] for row in rows]
-    system = find_classification(codes)
-    if system is None:
-        return None
-    known = set(codes)
-    parents = [next((code[:end] for end in range(len(code) - 1, 1, -1) if code[:end] in known), None) for code in codes]
-    columns = {
-        "label": [add_dot(code, system) for code in codes],
-        "title": [row[-1].strip() for row in rows],
-        "alternatives": [[short] if pattern is _ORDER and (short := row[3].strip()) != row[-1].strip() else [] for row in rows],
-        "parents": [[] if parent is None else [add_dot(parent, system)] for parent in parents],
-    }
-    table = pl.DataFrame(columns, schema={name: VOCABULARY_SCHEMA[name] for name in columns})
-    return tidy_labels(table), [f"{len(rows):,} titles of {system} ({kind})", *bad]
-
-
-_TURTLE = re.compile(r"\s*(?:#[^\n]*\n\s*)*(?:@prefix|@base|prefix\s|base\s)", re.IGNORECASE)
-_TRIPLE = re.compile(r"\s*(?:#[^\n]*\n\s*)*<[^<>\s]+>\s+<[^<>\s]+>\s+[<\"_]")
-_XML = re.compile(r"\s*(?:<\?xml(?:(?!\?>).)*+\?>|<!--(?:(?!-->).)*+-->|<!DOCTYPE.*?\]>|\s)*<(?:\w+:)?RDF\b", re.DOTALL)
-
-
-def find_rdf_syntax(text: str) -> str | None:
-    """The syntax of an RDF file as rdflib names it; None if it is none."""
-    head = text[:100_000]
-    if _TURTLE.match(head):
-        return "turtle"
-    if _XML.match(head):
-        return "xml"
-    if _TRIPLE.match(head):
-        return "nt"
-    is_json = head.lstrip()[:1] in ("{", "[")
-    return "json-ld" if is_json and any(key in head for key in ('"@context"', '"@graph"', '"@id"')) else None
-
-
-def read_skos(text: str, syntax: str, language: str | None, path: Path) -> tuple[pl.DataFrame, list[str]]:
-    """The concepts of a SKOS vocabulary as a table of the schema `VOCABULARY_SCHEMA`, sorted by label, which is the URI; and remarks."""
-    rdflib, graph = _parse(text, syntax, path)
-    skos, terms = rdflib.SKOS, rdflib.DCTERMS
-    concepts = sorted({str(node) for node in graph.subjects(skos.prefLabel, None) if isinstance(node, rdflib.URIRef)})
-    spoken = Counter(title.language or "" for title in _literals(graph.objects(None, skos.prefLabel)))
-    chosen = language or ("en" if _is_spoken("en", spoken) else max(spoken, key=lambda code: spoken[code], default=""))
-    if language is not None and not _is_spoken(language, spoken):
-        raise _no_language(language, str(path), (code or "no language" for code, _ in spoken.most_common()))
-    rows = []
-    for node in map(rdflib.URIRef, concepts):
-        titles, names = (list(graph.objects(node, kind)) for kind in (skos.prefLabel, skos.altLabel))
-        names += graph.objects(node, skos.hiddenLabel)
-        notes = [*graph.objects(node, skos.definition), *graph.objects(node, skos.scopeNote)]
-        row = (
-            str(node),
-            next(iter(_speaking(titles, chosen)), None),
-            " ".join(_speaking(notes, chosen)) or None,
-            _speaking(names, chosen),
-            sorted(str(parent) for parent in graph.objects(node, skos.broader)),
-            str(graph.value(node, rdflib.OWL.deprecated) or "").lower() in ("true", "1"),
-            sorted(str(successor) for successor in graph.objects(node, terms.isReplacedBy)),
-        )
-        rows.append(row)
-    remarks = [f"SKOS, {len(rows):,} concepts; titles in {chosen or 'no named language'}"]
-    if untitled := sum(row[1] is None for row in rows):
-        remarks.append(f"{untitled:,} concepts have no title in '{chosen}' (--vocabulary-language names another language)")
-    return tidy_labels(pl.DataFrame(rows, schema=VOCABULARY_SCHEMA, orient="row")), remarks
-
-
-def _speaking(values: Iterable[Any], language: str) -> list[str]:
-    """Texts in a language, sorted; of those without any, if there are none in it."""
-    given = _literals(values)
-    texts = sorted({str(value) for value in given if _is_spoken(language, [value.language or ""])})
-    return texts or sorted({str(value) for value in given if not value.language})
-
-
-def _literals(values: Iterable[Any]) -> list[Any]:
-    """Those that are texts: a note may also be a node of its own, with parts."""
-    return [value for value in values if hasattr(value, "language")]
-
-
-def _is_spoken(language: str, tags: Iterable[str]) -> bool:
-    """Whether a tag is of a language: `en` and `en-GB` are of `en`, and `en-GB` alone is of `en-GB`."""
-    return any(language.lower() in (tag.lower(), tag.lower().split("-")[0]) for tag in tags)
-
-
-def _parse(text: str, syntax: str, path: Path) -> tuple[Any, Any]:
-    try:
-        import rdflib
-    except ImportError as error:
-        raise missing_package("rdflib", "which reads SKOS", "skos", where=str(path)) from error
-    logging.getLogger("rdflib").addHandler(logging.NullHandler())  # its warnings quote the file, unseen by what guards the terminal
-    fetched: list[bool] = []
-
-    def look(pairs: list[tuple[str, Any]]) -> None:
-        """Note that an object takes a context from an address, at any depth: a text under `@context`, or an `@import`."""
-        fetched.extend(True for key, value in pairs if key == "@import" or (key == "@context" and _holds_text(value)))
-
-    try:
-        if syntax == "json-ld":
-            json.loads(text, object_pairs_hook=look)  # called for every object, with all its keys
-        if not fetched:
-            return rdflib, rdflib.Graph().parse(data=text, format=syntax)
-        what, cause = "the JSON-LD takes its @context from an address, and nothing is fetched from a network", None
-    except Exception as error:
-        what, cause = f"the vocabulary cannot be parsed: {first_line(error)}", error
-    where, expected = f"{path}, as {syntax}", "SKOS in Turtle, RDF/XML, N-Triples or JSON-LD, with its context in the file"
-    raise DataError(what, where=where, expected=expected, todo="mend the file, or convert it to Turtle") from cause
-
-
-def _holds_text(context: object) -> bool:
-    return isinstance(context, str) or (isinstance(context, list) and any(map(_holds_text, context)))
-
-
 _PARQUET = b"PAR1"
 _OWN = "_of_dataset"
-_EXPECTED = "a table (TSV, CSV, Parquet, JSON lines), SKOS (Turtle, RDF/XML, JSON-LD) or a file of ICD titles"
+_EXPECTED = "a table (TSV, CSV, Parquet, JSON lines), SKOS (Turtle, RDF/XML, JSON-LD), JSKOS, or a classification (ICD titles, ClaML, MeSH)"
+_DECLARED = re.compile(rb"\s*<\?xml[^>]*?encoding\s*=\s*.([\w.-]+)")
 
 
-def read_vocabulary(path: Path, language: str | None = None, encoding: str | None = None) -> tuple[pl.DataFrame, list[str]]:
-    """Read a vocabulary, of any format: a table of `VOCABULARY_SCHEMA`, each label once, and remarks on what was recognised."""
+def read_vocabulary(path: Path, purpose: Purpose | None = None, encoding: str | None = None) -> tuple[pl.DataFrame, list[str]]:
+    """Read a vocabulary, of any format: a table of `VOCABULARY_SCHEMA`, each label once, and remarks on what was recognised.
+
+    Args:
+        path: of the file.
+        purpose: what it is read for; it decides on languages and on columns.
+        encoding: of a file that neither is UTF-8 nor says what it is, as XML does.
+    """
+    purpose, where = purpose or Purpose(), str(path)
     content = read_bytes(path, _EXPECTED)
-    encoding = find_fallback(content, encoding)
-    text = "" if content.startswith(_PARQUET) else decode_text(content, encoding, "the vocabulary", str(path))
-    syntax = find_rdf_syntax(text)
-    titles = None if syntax else read_icd_titles(text)
-    if syntax is not None:
-        table, remarks = read_skos(text, syntax, language, path)
-    elif titles is not None:
-        table, remarks = titles
+    declared = _DECLARED.match(content[:_SAMPLE])
+    encoding = find_fallback(content, declared[1].decode() if declared and declared[1].lower() != b"utf-8" else encoding)
+    text = "" if content.startswith(_PARQUET) else decode_text(content, encoding, "the vocabulary", where)
+    lines = read_uri_lines(text) or (None if _has_header(text) else read_icd_titles(text, purpose.used))
+    if lines is not None:
+        table, remarks = lines
+    elif (syntax := find_rdf_syntax(text, where)) is not None:
+        table, remarks = read_skos(text, syntax, purpose, path)
+    elif (root := find_xml_root(text, where)) is not None:
+        table, remarks = read_classification(text, root, purpose, path)
     else:
-        table, remarks = read_vocabulary_table(path, text, language, encoding)
+        table, remarks = read_vocabulary_table(path, text, purpose, encoding)
+    table = tidy_labels(table)
     if table.is_empty():
-        raise DataError("the vocabulary holds no labels", where=str(path), expected=_EXPECTED, todo="check the file")
-    return table.unique("label", keep="first", maintain_order=True), [f"{path}: {remark}" for remark in remarks]
+        raise DataError("the vocabulary holds no labels", where=where, expected=_EXPECTED, todo="check the file")
+    table, repeated = _merge_rows(table)
+    untitled = int(table["title"].is_null().sum())
+    remarks = [*remarks, *repeated, *([f"{untitled:,} labels have no title"] if untitled else [])]
+    return table, [f"{path}: {remark}" for remark in remarks]
+
+
+def _has_header(text: str) -> bool:
+    """Whether the first line names columns: ids in a table may look like codes."""
+    names = set(map(_simplify, next((line for line in text[:_HEAD].splitlines() if line.strip()), "").split("\t")))
+    return bool(names & {*_NAMES["label"]}) and (bool(names & {*_NAMES["title"]}) or any(map(_LANGUAGE.fullmatch, names)))
+
+
+def _merge_rows(table: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """One row for each label: the first title and description, and all that the rows list; further titles are other names."""
+    repeated = table.filter(pl.col("label").is_duplicated())
+    if repeated.is_empty():
+        return table, []
+    first = ("title", "description", "notation")
+    listed = {name: pl.col(name).list.explode().drop_nulls().unique(maintain_order=True) for name in LISTED_FIELDS}
+    further = pl.col("title").drop_nulls().unique(maintain_order=True).slice(1).alias("further")
+    merged = table.group_by("label", maintain_order=True).agg(
+        *(pl.col(name).drop_nulls().first() for name in first), pl.col("deprecated").all(), further, **listed
+    )
+    several = merged.filter(pl.col("further").list.len() > 0)
+    remarks = []
+    if several.height:
+        label, title, others = several.row(0, named=True)["label"], several["title"][0], several["further"][0]
+        other = f"others ('{others[0]}') are other names"
+        remarks = [f"{several.height:,} labels have several titles, such as '{label}': the first ('{title}') counts, {other}"]
+    names = pl.concat_list("further", "alternatives").list.unique(maintain_order=True)
+    return merged.with_columns(alternatives=names).select(*VOCABULARY_SCHEMA), remarks
 
 
 def apply_vocabulary(dataset: Dataset, data: DataSection) -> tuple[pl.LazyFrame, list[str]]:
     """The labels of a dataset as its vocabulary knows them: what the dataset itself knows fills the gaps.
 
-    A label that the vocabulary writes with other dots or in other case is found too, where only one label of it is so written; it keeps
-    the spelling of the documents.
+    A label that the vocabulary writes in another way (see `align`) is found too, where only one label of it is so written; it keeps the
+    spelling of the documents.
     """
-    table, remarks = read_vocabulary(Path(str(data.vocabulary)), data.vocabulary_language, data.encoding)
     used = find_used_labels(dataset)
-    aligned = align(table, used)
-    if aligned.height:
-        remarks.append(
-            f"{aligned.height:,} labels of the documents were found by leaving aside dots and case, such as '{aligned['label'][0]}'"
-        )
+    purpose = Purpose(data.vocabulary_language, used, cache(lambda: _find_languages(dataset)))
+    table, remarks = read_vocabulary(Path(str(data.vocabulary)), purpose, data.encoding)
+    aligned, said = align(table, used)
     table = _respell(table, aligned, used)
     found = table.join(used.to_frame("label"), on="label", how="semi")
-    remarks.append(f"{found.height:,} of {used.len():,} labels of the documents are in {data.vocabulary}")
-    titled = table.filter(pl.col("title").is_in(used.implode()))
-    if titled.height > found.height:
-        title, label = titled["title"][0], titled["label"][0]
-        remarks.append(f"{titled.height:,} labels of the documents are titles in the vocabulary, not labels: '{title}' is '{label}' there")
+    remarks += [*said, f"{found.height:,} of {used.len():,} labels of the documents are in {data.vocabulary}"]
     outdated = found.filter(pl.col("deprecated"))
     if outdated.height:
         label, instead = outdated.row(0, named=True)["label"], outdated["replaced_by"][0].to_list()
         successor = f", replaced by {', '.join(instead)}" if instead else ""
         remarks.append(f"{outdated.height:,} labels of the documents are deprecated in the vocabulary, such as '{label}'{successor}")
-    said = SilentReporter()
-    own = read_titles(dataset, said)
-    return _complete(table, own).lazy(), [*remarks, *said.notes]
+    silent = SilentReporter()
+    own = read_titles(dataset, silent)
+    return _complete(table, own).lazy(), [*remarks, *silent.notes]
 
 
-def align(table: pl.DataFrame, used: Sequence[str] | pl.Series) -> pl.DataFrame:
-    """Rows for labels of the documents that the table writes with other dots or in other case, in the spelling of the documents.
+def _find_languages(dataset: Dataset) -> Mapping[str, float]:
+    """The languages of the first documents."""
+    return find_main_languages(next(read_batches(dataset, find_splits(dataset)[0]))["text"].to_list())
 
-    The column `written` has the spelling of the table.
+
+def _bare(cells: pl.Expr) -> pl.Expr:
+    return cells.str.strip_chars(" <>").str.to_lowercase().str.replace_all(".", "", literal=True)
+
+
+def _last_part(cells: pl.Expr) -> pl.Expr:
+    return cells.str.strip_chars(" <>/#").str.to_lowercase().str.extract(r"([^/#]+)$").str.replace_all("[._:-]", "")
+
+
+_WRITTEN: tuple[tuple[str, str, Callable[[pl.Expr], pl.Expr], bool], ...] = (
+    # how a label of the vocabulary is written in the documents: in words, column, key that is then equal, whether that is beyond doubt
+    ("by leaving aside dots and case", "label", _bare, True),
+    ("by leaving aside http, https and final slashes", "label", lambda c: _bare(c).str.replace_all("^https?:?//(www)?|[/#]+$", ""), True),
+    ("as notations", "notation", _bare, True),
+    ("by the last part of an address", "label", _last_part, False),
+    ("by leaving aside a prefix", "label", lambda c: c.str.strip_chars(" <>/#)").str.to_lowercase().str.extract(r"([^/#:)]+)$"), False),
+    ("by leaving aside leading zeros", "label", lambda c: c.str.to_lowercase().str.strip_chars_start("0"), False),
+    ("by their titles", "title", lambda c: c.str.to_lowercase().str.strip_chars(), False),
+)
+_SURE = 0.5  # share of the labels that are not found yet, from which a way of writing that is in doubt is believed
+
+
+def align(table: pl.DataFrame, used: Sequence[str] | pl.Series) -> tuple[pl.DataFrame, list[str]]:
+    """Rows for labels of the documents that the table writes in another way, in the spelling of the documents; and remarks.
+
+    The column `written` has the spelling of the table. Only what fits one label of the table counts.
     """
-    key = pl.col("label").str.replace_all(".", "", literal=True).str.to_lowercase().alias("key")
-    missing = pl.DataFrame({"label": used}, schema={"label": pl.String}).join(table, on="label", how="anti").with_columns(key)
-    keyed = table.with_columns(key).filter(pl.col("key").is_unique()).rename({"label": "written"})
-    return missing.join(keyed, on="key", how="inner", maintain_order="left").select(*VOCABULARY_SCHEMA, "written")
+    given = pl.DataFrame({"label": used}, schema={"label": pl.String})
+    missing, unused = given.join(table, on="label", how="anti"), table.join(given, on="label", how="anti")
+    parts, remarks = [], []
+    for how, column, key, sure in _WRITTEN:
+        keyed = (table if sure else unused).with_columns(key=key(pl.col(column))).filter(pl.col("key") != "").rename({"label": "written"})
+        hits = missing.with_columns(key=key(pl.col("label"))).join(keyed, on="key", how="inner", maintain_order="left")
+        several, found = hits.filter(pl.col("label").is_duplicated()), hits.filter(pl.col("label").is_unique())
+        if sure and several.height:
+            missing = missing.join(several, on="label", how="anti")
+            label, first, second = several["label"][0], *several["written"][:2]
+            count = several["label"].n_unique()
+            remarks.append(f"{count:,} labels of the documents fit several of the vocabulary, such as '{label}' ('{first}', '{second}')")
+        if found.is_empty():
+            continue
+        example = f"such as '{found['label'][0]}' ('{found['written'][0]}' in the vocabulary)"
+        if sure or found.height >= _SURE * missing.height:
+            parts.append(found.select(*VOCABULARY_SCHEMA, "written"))
+            missing = missing.join(found, on="label", how="anti")
+            remarks.append(f"{found.height:,} labels of the documents were found {how}, {example}")
+        else:
+            remarks.append(f"{found.height:,} labels of the documents would be found {how}, {example}: too few to rely on")
+    return pl.concat([table.clear().with_columns(written=pl.lit(None, dtype=pl.String)), *parts]), remarks
 
 
 def _respell(table: pl.DataFrame, aligned: pl.DataFrame, used: pl.Series) -> pl.DataFrame:

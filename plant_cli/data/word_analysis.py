@@ -78,7 +78,7 @@ def choose_analyser(asked: str, texts: Sequence[str], reporter: Reporter) -> Ana
     if asked != AUTO and specs[0].languages is not None and len(specs[0].languages) == 1:
         shares = {specs[0].languages[0]: 1.0}
     else:
-        shares = {code: share for code, share in _share(texts).items() if code is not None and share >= FEW_IN_CORPUS}
+        shares = find_main_languages(texts)
     chosen = {
         code: None if asked == AUTO and code in FEW_FORMS else next((spec for spec in specs if _knows(spec, code)), None) for code in shares
     }
@@ -117,6 +117,11 @@ def _report(asked: str, shares: Mapping[str, float], chosen: Mapping[str, Analys
     lacking = [name_language(code) for code, spec in chosen.items() if spec is None]
     if asked != AUTO and lacking:
         reporter.warn(f"the analyser {asked} does not know {' and '.join(lacking)}: words are counted as they stand there")
+
+
+def find_main_languages(texts: Sequence[str]) -> dict[str, float]:
+    """The languages of at least `FEW_IN_CORPUS` of the texts, with their shares, the largest first."""
+    return {code: share for code, share in _share(texts).items() if code is not None and share >= FEW_IN_CORPUS}
 
 
 def _share(texts: Sequence[str]) -> dict[str | None, float]:

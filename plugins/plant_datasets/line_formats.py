@@ -31,7 +31,8 @@ _LONGEST_HEADER = 60  # characters
 _MUCH_LONGER = 2.0  # LibMultiLabel: texts, in lengths of labels
 _WEIGHT = r"(?:::[-+\d.eE]+)?"
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-_URIS = re.compile(r"\s*(?:<[^<>\t]*>\s*)*")
+_URI = re.compile(r"<([^<>\t]*)>|([A-Za-z][\w+.-]*://[^\s<>]+)(?=\s|$)")
+_URIS = re.compile(rf"\s*(?:(?:{_URI.pattern})\s*)*")
 _WEIGHTED = re.compile(rf"(?:\d+{_WEIGHT}(?:,\d+{_WEIGHT})*)?")
 _SPARSE = re.compile(rf"(?:\d+(?:,\d+)*)?(?:\s+\d+:{_NUMBER})+\s*|\d+:{_NUMBER}(?:\s+\d+:{_NUMBER})*\s*")
 _HEADER = re.compile(r"\s*\d+ \d+ \d+\s*")  # `N D L`: documents, features, labels
@@ -296,15 +297,15 @@ def _read_product(row: Any) -> Line:
 def _parse_annif(line: str, first: str) -> Line | None:
     text, tab, uris = line.rpartition("\t")
     if tab and _URIS.fullmatch(uris):
-        return Line(re.findall("<([^<>\t]*)>", uris), text)
+        return Line([bracketed or bare for bracketed, bare in _URI.findall(uris)], text)
     if not line.strip():
         return None
-    raise Fault("the labels after the last tab are not in angle brackets", len(text) + 2) if tab else Fault("there is no tab", None)
+    raise Fault("the labels after the last tab are no URIs", len(text) + 2) if tab else Fault("there is no tab", None)
 
 
 def _fits_annif(path: Path, lines: list[str]) -> bool:
     tails = [line.rpartition("\t")[2] for line in lines if "\t" in line]
-    return mostly(lines, lambda line: "\t" in line and _URIS.fullmatch(line.rpartition("\t")[2])) and any("<" in tail for tail in tails)
+    return mostly(lines, lambda line: "\t" in line and _URIS.fullmatch(line.rpartition("\t")[2])) and any(map(_URI.search, tails))
 
 
 def _parse_libmultilabel(line: str, first: str) -> Line | None:

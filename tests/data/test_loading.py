@@ -99,6 +99,20 @@ def test_titles_are_read_whatever_the_format(tmp_path: Path) -> None:
         load_dataset(context(), DataSection(path=str(tmp_path / "c"), evidence=str(tmp_path / "spans.tsv")))
 
 
+@pytest.mark.parametrize("option", ["titles", "vocabulary"])
+def test_both_options_take_the_same_tables_in_place_of_the_one_beside(option: str, tmp_path: Path) -> None:
+    from plant_cli.data.tables import write_table
+
+    write_table(pl.DataFrame(ROWS), tmp_path / "data.csv")
+    label = ROWS["labels"][0][0]
+    (tmp_path / "gnd.csv").write_text(f"id,name\n{label},Named\n")
+    data = DataSection(path=str(tmp_path / "data.csv"), **{option: str(tmp_path / "gnd.csv")})
+    found = load_dataset(context(), data)
+    assert found.labels is not None
+    assert found.labels.select("label", "title").collect().rows() == [(label, "Named")]
+    assert [Path(file).name for file in found.files] == ["data.csv", "gnd.csv"]
+
+
 def test_what_was_guessed_is_told_to_whoever_asks(tmp_path: Path) -> None:
     from plant_cli.data.tables import write_table
 

@@ -13,25 +13,13 @@ import pytest
 import rdflib
 
 from plant_cli.api import DataError, DataSection, Dataset, SilentReporter
+from plant_cli.data.classifications import SYSTEMS, System, add_dot, find_classification, read_icd_titles
+from plant_cli.data.concepts import VOCABULARY_SCHEMA, Purpose, find_rdf_syntax, read_skos
 from plant_cli.data.documents import find_used_labels
 from plant_cli.data.loading import load_dataset
 from plant_cli.data.prepare import prepare
 from plant_cli.data.store import open_corpus
-from plant_cli.data.vocabularies import (
-    SYSTEMS,
-    VOCABULARY_SCHEMA,
-    System,
-    add_dot,
-    align,
-    apply_vocabulary,
-    find_classification,
-    find_rdf_syntax,
-    read_icd_titles,
-    read_skos,
-    read_vocabulary,
-    read_vocabulary_table,
-    tidy_labels,
-)
+from plant_cli.data.vocabularies import align, apply_vocabulary, read_vocabulary, tidy_labels
 from plant_cli.registry import installed
 from plant_cli.testing.contexts import make_context
 
@@ -65,9 +53,10 @@ def test_the_encoding_of_the_documents_is_not_forced_on_the_vocabulary(tmp_path:
     assert table.select("label", "title").rows() == [("E11", "Küchenmöbel")]
 
 
-def test_labels_that_are_titles_are_told(tmp_path: Path) -> None:
-    _, remarks = apply_vocabulary(dataset(), section(tmp_path, "label,title\nu:1,E11\nu:2,I10\n"))
-    assert "2 labels of the documents are titles in the vocabulary, not labels: 'E11' is 'u:1' there" in remarks
+def test_labels_that_are_titles_keep_their_spelling(tmp_path: Path) -> None:
+    labels, remarks = apply_vocabulary(dataset(), section(tmp_path, "label,title,synonyms\nu:1,E11,NIDDM\nu:2,I10,\n"))
+    assert "2 labels of the documents were found by their titles, such as 'E11' ('u:1' in the vocabulary)" in remarks
+    assert labels.select("label", "alternatives").collect().rows()[0] == ("E11", ["NIDDM"])
 
 
 def test_all_that_the_own_table_knows_fills_gaps_not_titles_alone(tmp_path: Path) -> None:
@@ -107,8 +96,50 @@ def test_a_run_keeps_names_descriptions_and_parents(tmp_path: Path) -> None:
 
 def test_labels_written_without_dots_or_in_lower_case_are_found() -> None:
     table = tidy_labels(pl.DataFrame({"label": ["E11.9", "A.B", "AB"], "title": ["x", "y", "z"]}))
-    found = align(table, ["e119", "E11.9", "ab"])
+    found, _ = align(table, ["e119", "E11.9", "ab"])
     assert found.select("label", "title").rows() == [("e119", "x")]  # "ab" may be two labels
+
+
+YSO, OBO = "http://www.yso.fi/onto/yso/", "http://purl.obolibrary.org/obo/"
+
+
+@pytest.mark.parametrize(
+    ("written", "used", "said"),
+    [
+        (f"https{YSO[4:]}p1 https{YSO[4:]}p2", f"{YSO}p1 {YSO}p2/", "by leaving aside http, https and final slashes"),
+        (f"{YSO}p1 {YSO}p2", "p1 p2", "by the last part of an address"),
+        ("p1 p2", f"{YSO}p1 {YSO}p2", "by the last part of an address"),
+        (f"{OBO}HP_01 {OBO}HP_02", "HP:01 HP:02", "by the last part of an address"),
+        ("4001-5 4002-X", "(DE-588)4001-5 gnd:4002-X", "by leaving aside a prefix"),
+        ("00415 00012", "415 12", "by leaving aside leading zeros"),
+        ("004.6 005", "4.6 5", "by leaving aside leading zeros"),
+        ("A00.0 J20.9", "A000 j20.9", "by leaving aside dots and case"),
+    ],
+)
+def test_labels_that_the_vocabulary_writes_in_another_way_are_found_and_told(written: str, used: str, said: str, tmp_path: Path) -> None:
+    first, second = written.split()
+    train = pl.LazyFrame({"doc_id": ["1", "2"], "text": ["a", "b"], "labels": [[label] for label in used.split()]})
+    text = f"label,title,parents\n{first},One,{second}\n{second},Two,\nx/9,Other,{first}\n"
+    labels, remarks = apply_vocabulary(Dataset(splits={"train": train}), section(tmp_path, text))
+    one, two = used.split()
+    found = {label: (title, parents) for label, title, parents in labels.select("label", "title", "parents").collect().iter_rows()}
+    assert found == {one: ("One", [two]), two: ("Two", []), "x/9": ("Other", [one])}
+    assert f"2 labels of the documents were found {said}, such as '{min(used.split())}'" in "\n".join(remarks)
+
+
+def test_another_way_of_writing_that_explains_few_labels_is_told_and_not_believed() -> None:
+    table = tidy_labels(pl.DataFrame({"label": ["007", "b"], "title": ["Bond", "Bee"]}))
+    found, remarks = align(table, ["7", "b", "x", "y"])
+    assert found.is_empty()
+    assert remarks == [
+        "1 labels of the documents would be found by leaving aside leading zeros, such as '7' ('007' in the vocabulary): too few to rely on"
+    ]
+
+
+def test_a_label_that_fits_several_is_told() -> None:
+    found, remarks = align(tidy_labels(pl.DataFrame({"label": ["A.B", "AB"], "title": ["y", "z"]})), ["ab"])
+    assert found.is_empty()
+    assert remarks == ["1 labels of the documents fit several of the vocabulary, such as 'ab' ('A.B', 'AB')"]
 
 
 def test_a_label_in_two_spellings_is_one_label(tmp_path: Path) -> None:
@@ -123,7 +154,7 @@ def test_a_label_in_two_spellings_is_one_label(tmp_path: Path) -> None:
         ("I10.8", "Low", [], []),  # the documents write this one, too
         ("Z9", "New", ["i109"], []),
     ]
-    assert "3 labels of the documents were found by leaving aside dots and case, such as 'E11'" in remarks
+    assert "3 labels of the documents were found by leaving aside dots and case, such as 'E11' ('e11' in the vocabulary)" in remarks
 
 
 def test_no_zero_shot_label_is_a_label_of_train_in_another_spelling(tmp_path: Path) -> None:
@@ -163,24 +194,31 @@ def test_used_labels_are_those_that_tidying_keeps() -> None:
 
 def read(tmp_path: Path, text: str, language: str | None = None) -> tuple[pl.DataFrame, list[str]]:
     (tmp_path / "v.csv").write_text(text, encoding="utf-8")
-    return read_vocabulary_table(tmp_path / "v.csv", text, language, None)
+    return read_vocabulary(tmp_path / "v.csv", Purpose(language))
 
 
 def test_bad_lines_of_annifs_tsv_are_counted(tmp_path: Path) -> None:
-    table, remarks = read(tmp_path, "<http://a/1>\tOil\n" * 30 + "lost\n")
+    table, remarks = read(tmp_path, "".join(f"<http://a/{i}>\tOil\n" for i in range(30)) + "lost\n")
     assert table.height == 30
-    assert "1 lines are not <uri>, tab, label, and are left out: 31" in remarks
+    assert any("1 lines are not a URI, tab, title, and are left out: 31" in remark for remark in remarks)
 
 
-def test_annifs_tsv(tmp_path: Path) -> None:
-    table, remarks = read(tmp_path, "<http://a/1>\tOil\t12\n<http://a/2>\tGas\n")
-    assert table.select("label", "title").rows() == [("http://a/1", "Oil"), ("http://a/2", "Gas")]
-    assert remarks == ["Annif's TSV vocabulary of 2 labels"]
+@pytest.mark.parametrize("uri", ["<{}>", "{}", " <{}> ", "{} "])
+def test_annifs_tsv(uri: str, tmp_path: Path) -> None:
+    text = "".join(f"{uri.format(f'http://a/{i}')}\t{title}\n" for i, title in enumerate(("Oil\t12", "Gas", "", '"Coal" (solid')))
+    table, remarks = read(tmp_path, text)
+    assert table.select("label", "title", "notation").rows() == [
+        ("http://a/0", "Oil", "12"),
+        ("http://a/1", "Gas", None),
+        ("http://a/2", None, None),
+        ("http://a/3", '"Coal" (solid', None),
+    ]
+    assert [remark.partition(": ")[2] for remark in remarks] == ["Annif's TSV vocabulary of 4 labels", "1 labels have no title"]
 
 
 def test_annifs_csv_has_titles_in_languages(tmp_path: Path) -> None:
     text = "uri,label_de,label_en,notation\n<u1>,Öl,Oil,1\nu2,Gas,,2\n"
-    assert read(tmp_path, text)[0].select("label", "title").rows() == [("u1", "Oil"), ("u2", None)]
+    assert read(tmp_path, text)[0].select("label", "title").rows() == [("u1", "Oil"), ("u2", "Gas")]
     assert read(tmp_path, text, "de")[0]["title"].to_list() == ["Öl", "Gas"]
 
 
@@ -188,8 +226,8 @@ def test_lists_in_cells(tmp_path: Path) -> None:
     text = "code,name,synonyms,parent,deprecated,replaced_by\nE11,Diabetes,NIDDM|T2D,E1,no,\n"
     text += """E12,Old,"[""x; y""]","['E1' 'E2']",TRUE,E11\n"""
     assert read(tmp_path, text)[0].rows() == [
-        ("E11", "Diabetes", None, ["NIDDM", "T2D"], ["E1"], False, []),
-        ("E12", "Old", None, ["x; y"], ["E1", "E2"], True, ["E11"]),
+        ("E11", "Diabetes", None, ["NIDDM", "T2D"], ["E1"], False, [], None),
+        ("E12", "Old", None, ["x; y"], ["E1", "E2"], True, ["E11"], None),
     ]
 
 
@@ -268,10 +306,73 @@ def test_codes_of_no_classification() -> None:
 
 
 @pytest.mark.parametrize("rows", ["{0}\tT {0}", "{0}\tT {0}\t100"])
-def test_a_table_with_a_heading_is_no_list_of_codes_whatever_its_ids(rows: str) -> None:
+def test_a_table_with_a_heading_is_no_list_of_codes_whatever_its_ids(rows: str, tmp_path: Path) -> None:
     numbered = "\n".join(rows.format(number) for number in range(1000, 1060))
-    assert read_icd_titles("label\ttitle\tparents\n" + numbered) is None
+    assert read(tmp_path, "label\ttitle\tparents\n" + numbered)[0]["label"][0] == "1000"
     assert (read_icd_titles(numbered) is None) == rows.endswith("100")  # a third column is no part of a title
+
+
+MIMIC3 = (
+    '"ROW_ID","ICD9_CODE","SHORT_TITLE","LONG_TITLE"\n4019,"01166","TB pneumonia","Tuberculous pneumonia"\n2,"4019","HT","Hypertension"\n'
+)
+MIMIC4 = "icd_code,icd_version,long_title\nE8500,9,Poisoning by heroin\nE8500,10,Amyloidosis\n0010,9,Cholera\nI10,10,Hypertension\n"
+ORDERED = "CODE,SHORT DESCRIPTION (VALID ICD-10 FY2024),LONG DESCRIPTION (VALID ICD-10 FY2024),NF EXCL\nA000,Short,Cholera,\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "used", "rows"),
+    [
+        (MIMIC3, ["401.9"], [("01166", "Tuberculous pneumonia", ["TB pneumonia"]), ("4019", "Hypertension", ["HT"])]),
+        (MIMIC4, ["E85.00", "I10"], [("E85.00", "Amyloidosis", []), ("I10", "Hypertension", []), ("001.0", "Cholera", [])]),
+        (MIMIC4, ["E850.0"], [("E850.0", "Poisoning by heroin", []), ("001.0", "Cholera", []), ("I10", "Hypertension", [])]),
+        (ORDERED, [], [("A000", "Cholera", ["Short"])]),
+        ("Code,Description\nA00,Cholera\n", [], [("A00", "Cholera", [])]),
+        ("code,short_title\nA00,Cholera\n", [], [("A00", "Cholera", [])]),
+        ("id,label\n0,Law\n1,Art\n", ["0"], [("0", "Law", []), ("1", "Art", [])]),
+        ("id,label\n0,Law\n1,Art\n", [], [("0", "Law", []), ("1", "Art", [])]),
+        ("id,label\n0,Law\n1,Art\n", ["Law", "Art"], [("0", "Law", []), ("1", "Art", [])]),
+        ("id,code,title\n4019,7,Law\n7,4019,Art\n8,5,Oil\n", ["4019", "5"], [("7", "Law", []), ("4019", "Art", []), ("5", "Oil", [])]),
+        ("PPN;Bezeichnung;Stand\n41;Law of debts;2001\n42;Art;2002\n", ["42"], [("41", "Law of debts", []), ("42", "Art", [])]),
+        ("A00.0,Cholera\nI10,Hypertension\n", ["I10"], [("A00.0", "Cholera", []), ("I10", "Hypertension", [])]),
+        ("ICD10,Titel\nA00.0,Cholera\nI10,Hypertension\n", ["I10"], [("A00.0", "Cholera", []), ("I10", "Hypertension", [])]),
+        ("7;Law\n12;Art\n", ["12"], [("7", "Law", []), ("12", "Art", [])]),
+        ("004.6\tNetworks\n005\tPrograms\n", ["005"], [("004.6", "Networks", []), ("005", "Programs", [])]),
+        ("1001\tNetworks\n1002\tPrograms\n", ["1002"], [("1001", "Networks", []), ("1002", "Programs", [])]),
+        ("A00.0 Cholera due to it\nA00.1 Cholera\n", [], [("A00.0", "Cholera due to it", []), ("A00.1", "Cholera", [])]),
+        ('{"id": 5, "name": "Five"}\n{"id": 6, "name": "Six"}\n', [], [("5", "Five", []), ("6", "Six", [])]),
+        ('conceptUri,preferredLabel,altLabels\nhttp://e/1,engineer,"maker\ntech"\n', [], [("http://e/1", "engineer", ["maker", "tech"])]),
+        ("label,title\na,Aspirin\na,Acid\nb,Ibu\nb,Ibu\nc,\n", [], [("a", "Aspirin", ["Acid"]), ("b", "Ibu", []), ("c", None, [])]),
+    ],
+)
+def test_tables_that_people_have(text: str, used: list[str], rows: list[tuple[object, ...]], tmp_path: Path) -> None:
+    (tmp_path / "v.csv").write_text(text)
+    table, _ = read_vocabulary(tmp_path / "v.csv", Purpose(used=pl.Series(used, dtype=pl.String)))
+    assert sorted(table.select("label", "title", "alternatives").rows()) == sorted(rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (MIMIC4, "1 codes are also in another version of ICD: those of version 10 count"),
+        (MIMIC3, "ids from the column ICD9_CODE, titles from the column LONG_TITLE"),
+        ("I10,Hypertension\nA00,Cholera\n", "a table of 2 labels without a header: ids in column 1, titles in column 2"),
+        (
+            "label,title\na,Aspirin\na,Acid\n",
+            "1 labels have several titles, such as 'a': the first ('Aspirin') counts, others ('Acid') are other names",
+        ),
+        ("label,title\na,Aspirin\nb,\n", "1 labels have no title"),
+    ],
+)
+def test_what_is_taken_from_a_table_is_said(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "v.csv").write_text(text)
+    assert said in "\n".join(read_vocabulary(tmp_path / "v.csv", Purpose(used=pl.Series(["I10", "E85.00"])))[1])
+
+
+def test_a_table_that_has_nothing_of_the_documents_names_one_of_their_labels(tmp_path: Path) -> None:
+    (tmp_path / "v.tsv").write_text("x1\tOne\nx2\tTwo\n")
+    with pytest.raises(DataError) as caught:
+        read_vocabulary(tmp_path / "v.tsv", Purpose(used=pl.Series(["a"])))
+    assert caught.value.todo == "rename the columns, or write the ids as the labels of the documents are, such as 'a'"
 
 
 SECTION = DataSection(analyser="none")
@@ -336,31 +437,31 @@ PATH = Path("v.ttl")
 def test_every_syntax_is_known_by_content_and_says_the_same(syntax: str) -> None:
     text = rdflib.Graph().parse(data=TURTLE, format="turtle").serialize(format=syntax)
     assert find_rdf_syntax(text) == syntax
-    table, remarks = read_skos(text, syntax, None, PATH)
+    table, remarks = read_skos(text, syntax, Purpose(), PATH)
     assert table.rows() == [
-        ("http://x/1", "Oil", "What burns.", ["Petroleum"], ["http://x/2"], False, []),
-        ("http://x/2", None, None, [], [], True, ["http://x/1"]),
+        ("http://x/1", "Oil", "What burns.", ["Petroleum"], ["http://x/2"], False, [], None),
+        ("http://x/2", "Energie", None, [], [], True, ["http://x/1"], None),
     ]
-    assert "1 concepts have no title in 'en'" in remarks[1]
+    assert "1 concepts have no title in 'en' and take one in another language" in remarks[1]
 
 
 def test_another_language() -> None:
-    table, _ = read_skos(TURTLE, "turtle", "de", PATH)
+    table, _ = read_skos(TURTLE, "turtle", Purpose("de"), PATH)
     assert table.select("title", "alternatives").rows() == [("\u00d6l", ["Erd\u00f6l"]), ("Energie", [])]
 
 
 @pytest.mark.parametrize("language", [None, "en", "en-GB", "en-gb"])
 def test_titles_with_a_region_alone(language: str | None) -> None:
-    table, remarks = read_skos(TURTLE.replace("@en", "@en-GB").replace("@de", "@de-AT"), "turtle", language, PATH)
-    assert table["title"].to_list() == ["Oil", None]
+    table, remarks = read_skos(TURTLE.replace("@en", "@en-GB").replace("@de", "@de-AT"), "turtle", Purpose(language), PATH)
+    assert table["title"].to_list() == ["Oil", "Energie"]
     assert "1 concepts have no title" in remarks[1]
 
 
 @pytest.mark.parametrize("node", ['[ <http://x/value> "text"@en ]', "<http://x/note>"])
 def test_notes_and_names_that_are_nodes_are_left_out(node: str) -> None:
     more = f"<http://x/1> skos:definition {node} ; skos:altLabel {node} . <http://x/2> skos:prefLabel {node} ."
-    table, _ = read_skos(TURTLE + more, "turtle", None, PATH)
-    assert table.select("title", "description", "alternatives").rows() == [("Oil", "What burns.", ["Petroleum"]), (None, None, [])]
+    table, _ = read_skos(TURTLE + more, "turtle", Purpose(), PATH)
+    assert table.select("title", "description", "alternatives").rows() == [("Oil", "What burns.", ["Petroleum"]), ("Energie", None, [])]
 
 
 CONCEPT = '"@id": "http://x/1", "http://www.w3.org/2004/02/skos/core#prefLabel": "Oil"'
@@ -408,7 +509,7 @@ def test_no_context_is_asked_for(address: tuple[str, list[str]], document: str) 
     place, asked = address
     text = (document % CONCEPT).replace("\\u0068ADDRESS", "\\u0068" + place[1:]).replace("ADDRESS", place)
     with pytest.raises(DataError, match="nothing is fetched"):
-        read_skos(text, "json-ld", None, PATH)
+        read_skos(text, "json-ld", Purpose(), PATH)
     assert asked == []
 
 
@@ -416,7 +517,7 @@ def test_a_context_within_the_file_is_read() -> None:
     context = (
         '{"@vocab": "http://www.w3.org/2004/02/skos/core#", "id": "@id", "of": {"@id": "http://x/of", "@context": {"b": "http://x/b"}}}'
     )
-    table, _ = read_skos(f'{{"@context": [null, {context}], "id": "http://x/1", "prefLabel": "Oil"}}', "json-ld", None, PATH)
+    table, _ = read_skos(f'{{"@context": [null, {context}], "id": "http://x/1", "prefLabel": "Oil"}}', "json-ld", Purpose(), PATH)
     assert table.select("label", "title").rows() == [("http://x/1", "Oil")]
 
 
