@@ -24,12 +24,13 @@ from plant_cli.data.files import (
 from plant_cli.data.files import (
     write_json_lines as write_json_lines,
 )
-from plant_cli.data.label_cells import SEPARATORS as SEPARATORS
-from plant_cli.data.label_cells import describe_guess as describe_guess
-from plant_cli.data.label_cells import find_separator as find_separator
-from plant_cli.data.label_cells import parse_labels as parse_labels
+from plant_cli.data.label_cells import LabelForm as LabelForm
+from plant_cli.data.label_forms import find_label_form as find_label_form
 from plant_cli.data.lines import (
     FORMATS as FORMATS,
+)
+from plant_cli.data.lines import (
+    LINES_LISTED as LINES_LISTED,
 )
 from plant_cli.data.lines import (
     SUFFIXES as SUFFIXES,
@@ -75,6 +76,9 @@ from plant_cli.data.tables import (
 )
 from plant_cli.data.tables import (
     join_columns as join_columns,
+)
+from plant_cli.data.tables import (
+    label_field as label_field,
 )
 from plant_cli.data.tables import (
     load_sparse as load_sparse,

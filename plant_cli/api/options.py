@@ -264,7 +264,7 @@ class DataSection(Options):
     )
     split_column: str = option("split", "Column that says train, validation or test, when all splits are in one file.", value="COLUMN")
     label_separator: str | None = option(
-        None, "How labels are separated when a cell is one string; '' for one label per cell (default: ';', '|' or ',' by content)."
+        None, "How labels are separated when a cell is one string; '' for one label per cell (default: by content)."
     )
     titles: str | None = option(
         None, "Titles of the labels, as --vocabulary takes them (default: a labels file in the folder of the corpus).", path=True

@@ -123,8 +123,8 @@ class EvalOptions(ScoringOptions):
     require: list[str] = everyday([], "Fail unless this holds, such as 'P@5>=0.6' (repeatable; exit code 7).")
     predictions: str | None = everyday(
         None,
-        "Evaluate another tool's predictions: Parquet, JSON lines or CSV with doc_id, labels, scores; Annif's JSON lines; XMLRepository "
-        "sparse text; npz; label:score text; a TREC run; a table with doc_id, label, score.",
+        "Evaluate another tool's predictions: a table with doc_id, label(s), score(s), or with a column for each label or rank; Annif's "
+        "JSON or folder; XMLRepository sparse text; npz; npy; label:score text; a TREC run.",
         path=True,
     )
     threshold: float | None = option(

@@ -1,135 +1,303 @@
-"""Cells with labels: how they are written in a table, and how they are split into labels."""
+"""Cells with labels: what a cell holds, read in the form that was found for its column."""
 
 from __future__ import annotations
 
 import ast
 import io
 import json
+import math
 import re
 import tokenize
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html.entities import html5
+from typing import Literal, NamedTuple
 
 import polars as pl
 
 from plant_cli.api.errors import DataError
 from plant_cli.data.documents import fractional_labels
+from plant_cli.data.tables import string_type
 
-SEPARATORS = (";", "|", ",")
-_LISTS = pl.List(pl.String)
-_AS_LISTS = "lists"
-_BRACKETS = r"(?s)^\s*\[.*\]\s*$"
-
-
-def find_separator(columns: Sequence[pl.Series]) -> str | None:
-    """How the label cells of all splits are written: "lists" (`["a", "b"]`) or a separator; None: one label in each cell.
-
-    Separators are tried in their order, since headings hold commas (`Mann, Thomas`). A blank separates no labels (`atrial fibrillation`).
-    """
-    filled = _filled(columns)
-    if filled.len() and filled.str.contains(_BRACKETS).all():
-        return _AS_LISTS
-    return next((separator for separator in SEPARATORS if filled.str.contains(separator, literal=True).any()), None)
-
-
-def describe_guess(columns: Sequence[pl.Series], separator: str) -> str:
-    """The remark on a guessed separator: how many cells have it, and which other occurs in more."""
-    filled = _filled(columns)
-    counts = {other: int(filled.str.contains(other, literal=True).sum()) for other in SEPARATORS}
-    rival = max(SEPARATORS, key=lambda other: counts[other])
-    rivalry = "" if counts[rival] <= counts[separator] else f", '{rival}' in {counts[rival]:,}"
-    cells = f"it is in {counts[separator]:,} of {filled.len():,} cells{rivalry}"
-    return f"labels are cut at '{separator}': {cells} (--label-separator names another separator; '' for one label per cell)"
+FormKind = Literal["one", "cut", "angles", "lists", "vectors", "field", "keys", "values"]
+LISTED = pl.List(pl.String)
+MISSING = frozenset(("nan", "NaN", "NAN", "-nan", "None", "null", "Null", "NULL", "\\N", "<NA>", "NaT", "#N/A"))
+ANGLES = r"<([^<>\s][^<>]*)>"
+_LONGEST = 1 << 22  # characters of a list in text
+_BIT = r"(?:[01](?:\.0*)?|[Tt]rue|[Ff]alse)"
+_BITS = re.compile(rf"[\[({{]?\s*{_BIT}(?:[\s,;|]+{_BIT})+[\s,]*[\])}}]?|[01]{{4,}}")
+_BIT_VALUES = dict.fromkeys(("1", "1.", "1.0", "True", "true"), True) | dict.fromkeys(("0", "0.", "0.0", "False", "false"), False)
+_ENTITY = re.compile(r"&(#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
+_HELD = "\ue000"  # stands for the semicolon of an entity while a cell is cut
+_CONVERTERS = re.compile(
+    r"array|tensor|(?:frozen)?set|list|tuple|Index|deque|dict_(?:keys|values)|OrderedDict|Counter|str_|(?:u?int|float)\d+"
+)
+# the last are what Python, numpy, pandas and torch print around values
+_CONSTANTS = {"nan": None, "NaN": None, "null": None, "NaT": None, "true": True, "false": False}
+_NULL = re.compile(r"""(["'])\\N\1""")  # MySQL's missing value in quotes, where a backslash begins an escape
+_WITHOUT_COMMAS = re.compile(r"""['"\d.]\s+['"\d-]""")  # values that follow one another, perhaps
 
 
-def _filled(columns: Sequence[pl.Series]) -> pl.Series:
-    """All cells of text that are not blank."""
-    cells = pl.concat([column.cast(pl.String) for column in columns if column.dtype == pl.String] or [pl.Series([], dtype=pl.String)])
-    return cells.filter(cells.str.contains(r"\S"))
+class CellFault(NamedTuple):
+    """A row whose labels are not all there."""
+
+    row: int
+    why: str
+    content: str
+    left_out: bool  # the document is; else it keeps its other labels
 
 
-def parse_labels(column: pl.Series, separator: str | None, where: str) -> pl.Series:
-    """Label lists of a column of lists, strings or whole numbers; with the separator "", lists in strings are not looked for."""
-    if isinstance(column.dtype, pl.List):
-        return column
-    if column.dtype == pl.Null or column.dtype.is_integer():
-        return _singles(column.cast(pl.String))
-    if column.dtype.is_float() or column.dtype.is_decimal():
-        what = f"numbers with a fraction: {column.drop_nulls().first()!s}"
-        raise fractional_labels(str(column.dtype), f"{where}, column {column.name}", what)
-    if column.dtype != pl.String:
-        raise DataError(
-            f"the labels are of type {column.dtype}, neither lists nor strings: {str(column.drop_nulls().first())[:60]}",
-            where=f"{where}, column {column.name}, row 1",
-            expected='a list such as ["a", "b"], or a string such as a;b',
-            todo="name the right column with --labels-column",
-        )
-    if separator == _AS_LISTS:
-        lists = [_parse_list(cell, f"{where}, column {column.name}, row {row}") for row, cell in enumerate(column, start=1)]
-        return pl.Series(column.name, lists, dtype=_LISTS)
-    if separator == "":
-        return _singles(column)
-    _refuse_stray_lists(column, where)
-    return _singles(column) if separator is None else column.str.split(separator)
+@dataclass(frozen=True, kw_only=True)
+class LabelForm:
+    """How the label cells of a corpus are written."""
+
+    kind: FormKind = "one"
+    signs: tuple[str, ...] = ()  # `cut`: the separators
+    bracketed: bool = False  # `cut`: each cell stands in brackets
+    key: str = ""  # `field`: what is taken of the objects
+    names: tuple[str, ...] = ()  # of classes by number; `vectors`: of the positions
+    missing: frozenset[str] = MISSING  # what is no label
+    remark: str | None = None  # what was chosen, with an example
+
+    def read(self, column: pl.Series, where: str, first: int = 1) -> tuple[pl.Series, list[CellFault]]:
+        """The labels of each cell, as written: an empty list for an empty cell, null for a row with a fault; and the faults.
+
+        Args:
+            column: the cells.
+            where: the file, for errors.
+            first: number of the first row.
+
+        Raises:
+            DataError: the cells are of a type that holds no labels, or hold numbers with a fraction.
+        """
+        column = plain_strings(column)
+        place, dtype = f"{where}, column {column.name}", column.dtype
+        if not (dtype.is_nested() or dtype.is_numeric() or dtype in (pl.String, pl.Boolean, pl.Null)):
+            what = f"the labels are of type {dtype}, neither lists nor strings: {str(column.drop_nulls().first())[:60]}"
+            expected = 'a list such as ["a", "b"], or a string such as a;b'
+            raise DataError(what, where=f"{place}, row {first}", expected=expected, todo="name the right column with --labels-column")
+        structured = self.kind in ("vectors", "field", "keys", "values")
+        faults: list[CellFault] = []
+        inner = dtype.inner if isinstance(dtype, pl.List) else pl.Struct([])
+        if not structured and (inner in (pl.String, pl.Null) or (inner.is_integer() and not self.names)):
+            labels = column.cast(LISTED)
+        elif dtype == pl.Null or (dtype.is_integer() and not self.names):
+            labels = _singles(column.cast(pl.String))
+        elif dtype == pl.String and not structured and self.kind != "lists":
+            labels = self._split(column)
+        else:
+            lists: list[list[str | None] | None] = []
+            for row, value in enumerate(column.to_list(), start=first):
+                try:
+                    lists.append(self._take(value, f"{place}, row {row}"))
+                except ValueError as fault:
+                    lists.append(None)
+                    faults.append(CellFault(row, str(fault), str(value), left_out=True))
+            labels = pl.Series(column.name, lists, dtype=LISTED)
+        return self._settle(labels, column, first, faults)
+
+    def _split(self, column: pl.Series) -> pl.Series:
+        """Cells of text, cut."""
+        if self.kind == "angles":
+            return column.str.extract_all(ANGLES).list.eval(pl.element().str.slice(1, pl.element().str.len_chars() - 2))
+        if self.kind == "one":
+            return _singles(column)
+        if self.bracketed:
+            column = column.str.replace(r"(?s)^\s*[\[({](.*)[\])}]\s*$", "${1}")
+        held = ";" in self.signs and column.str.contains(r"&[#\w]+;").any()
+        if held:
+            column = column.map_elements(hold_entities, pl.String)
+        first, *others = self.signs
+        for sign in others:
+            column = column.str.replace_all(sign, first, literal=True)
+        parts = column.str.split(first)
+        if held:
+            parts = parts.list.eval(pl.element().str.replace_all(_HELD, ";", literal=True))
+        if self.bracketed:
+            parts = parts.list.eval(pl.element().str.replace(r"""^\s*["'](.*)["']\s*$""", "${1}"))
+        return parts
+
+    def _settle(self, labels: pl.Series, column: pl.Series, first: int, faults: list[CellFault]) -> tuple[pl.Series, list[CellFault]]:
+        """Lists without missing values; null for a row with a fault, or with nothing but missing values, which is one."""
+        flat = labels.explode().drop_nulls()
+        kept = labels
+        if len(flat) < labels.list.len().sum() or flat.str.strip_chars().is_in(["", *self.missing]).any():
+            bare = pl.element().str.strip_chars()
+            kept = labels.list.eval(pl.element().filter(pl.element().is_not_null() & ~bare.is_in(list(self.missing))))
+            named = kept.list.eval(bare != "").list.sum().fill_null(0)
+            count = labels.list.len() if self.kind != "cut" else labels.list.len() - labels.list.eval(bare == "").list.sum()
+            written = column.str.contains(r"\S").fill_null(False) if column.dtype == pl.String else column.is_not_null()
+            for row in (written & (named < count)).arg_true().to_list():
+                gone = count[row] - named[row]
+                why = f"{gone} of its {count[row]} labels are missing values" if named[row] else "its labels are missing"
+                faults.append(CellFault(first + row, why, str(column[row]), left_out=not named[row]))
+        rows = [fault.row for fault in faults if fault.left_out]
+        left_out = pl.Series(range(first, first + len(labels)), dtype=pl.Int64).is_in(rows)
+        empty = pl.lit(pl.Series([[]], dtype=LISTED))
+        settled = pl.select(pl.when(~pl.lit(left_out)).then(pl.lit(kept.rename("labels")).fill_null(empty))).to_series()
+        return settled.cast(LISTED).alias(column.name), sorted(faults)
+
+    def _take(self, value: object, where: str) -> list[str | None]:
+        """The labels of one cell; `ValueError` where it has not the form of the others."""
+        if value is None or (isinstance(value, str) and not value.strip()):
+            return []
+        if isinstance(value, str) and value.strip() in self.missing:
+            return [None]
+        if self.kind == "vectors":
+            bits = read_bits(value)
+            if bits is None or len(bits) != len(self.names):
+                found = "are no zeros and ones" if bits is None else f"have {len(bits)} zeros and ones"
+                raise ValueError(f"its labels {found}, those of other rows have {len(self.names)}")
+            return [name for name, bit in zip(self.names, bits, strict=True) if bit]
+        if isinstance(value, str):
+            parsed = read_structure(value)
+            if parsed is None:
+                raise ValueError("its labels are no list, as those of other rows are")
+            value = parsed
+        if self.kind != "field" and isinstance(value, dict) != (self.kind in ("keys", "values")):
+            raise ValueError(f"its labels are {'an' if isinstance(value, dict) else 'no'} object, unlike those of other rows")
+        if self.kind == "keys":
+            return [str(key) for key, inner in dict(value).items() if inner]  # type: ignore[call-overload]
+        parts = fields_of(value, self.key) if self.kind == "field" else _flatten(value)
+        labels = (self._name(part, where) for part in parts)
+        return [label for label in labels if label != ""] if self.names else list(labels)
+
+    def _name(self, value: object, where: str) -> str | None:
+        """An entry of a list, or a number, as a label; None for a missing value, "" for no class."""
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            return None
+        if isinstance(value, (dict, list)):
+            raise ValueError("its labels are not a list of strings")
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return str(value)
+        if not float(value).is_integer():
+            raise fractional_labels("Float64", where, f"numbers with a fraction: {value!s}")
+        if not self.names:
+            return str(int(value))
+        if value >= len(self.names):
+            raise ValueError(f"there is no class {int(value)}: the names of the classes are those of 0 to {len(self.names) - 1}")
+        return self.names[int(value)] if value >= 0 else ""
+
+
+def plain_strings(column: pl.Series) -> pl.Series:
+    """A column of categories or enums, or of lists of them, as strings; arrays as lists, decimal numbers as floats."""
+    dtype = pl.Float64() if column.dtype.is_decimal() else string_type(column.dtype)
+    return column if dtype == column.dtype else column.cast(dtype)
 
 
 def _singles(column: pl.Series) -> pl.Series:
-    return column.reshape((-1, 1)).arr.to_list() if column.len() else column.cast(_LISTS)
+    return column.reshape((-1, 1)).arr.to_list() if column.len() else column.cast(LISTED)
 
 
-def _parse_list(cell: str | None, where: str) -> list[str]:
-    if cell is None or not cell.strip():
-        return []
-    parsed = read_list(cell)
-    if parsed is None or not all(isinstance(label, (str, int)) for label in parsed):
-        raise _no_list(cell, where)
-    return [str(label) for label in parsed]
+def _flatten(value: object) -> Iterator[object]:
+    """The entries of a list, of lists in it and of an object's values; a value that is none of these is the only entry."""
+    if isinstance(value, (list, dict)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from part if isinstance(part, list) else [part]
+    else:
+        yield value
 
 
-def _refuse_stray_lists(column: pl.Series, where: str) -> None:
-    """Refuse a column in which only some cells are lists: cutting a list at its commas would hide that two columns were mixed up."""
-    bracketed = column.str.contains(_BRACKETS).fill_null(False)
-    strays = column.filter(bracketed & column.str.contains("[\"']"))
-    if not strays.len() or read_list(strays[0]) is None:
-        return
-    others = (~bracketed & (column != "").fill_null(False)).arg_true()
-    if not others.len():
-        what, expected = f"the labels are lists already: {strays[0][:60]}", "strings such as a;b, since a separator was named"
-        raise DataError(what, where=f"{where}, column {column.name}", expected=expected, todo="leave --label-separator out")
-    raise _no_list(column[others[0]], f"{where}, column {column.name}, row {others[0] + 1}")
+def fields_of(value: object, key: str) -> list[object]:
+    """What the objects of a cell have under a key: a list of objects, one object, or one of lists."""
+    objects = [one for one in (value if isinstance(value, list) else [value]) if one is not None]
+    if not all(isinstance(one, dict) for one in objects):
+        raise ValueError("its labels are no objects, unlike those of other rows")
+    found = (one.get(key) for one in objects if isinstance(one, dict))
+    return [part for inner in found for part in (inner if isinstance(inner, list) else [inner])]
 
 
-def _no_list(cell: str, where: str) -> DataError:
-    what, expected = f"the labels are not a list of strings: {cell[:60]}", 'a list such as ["a", "b"] in every row, as in some others'
-    return DataError(what, where=where, expected=expected, todo="mend that row")
+def read_bits(value: object) -> list[bool] | None:
+    """A vector of zeros and ones, as numbers or in text; None if it is none."""
+    if isinstance(value, str):
+        value = value.strip()
+        bare = list(value) if value.isdigit() else re.findall(_BIT, value)
+        value = bare if _BITS.fullmatch(value) else read_structure(value)
+    bits = [_BIT_VALUES.get(str(part)) for part in value] if isinstance(value, list) else [None]
+    return None if None in bits else [bool(bit) for bit in bits]
 
 
-_WITHOUT_COMMAS = re.compile(r"""['"]\s+['"]""")  # strings that follow one another, perhaps
+def hold_entities(cell: str) -> str:
+    """A cell in which the semicolons of entities, such as `&amp;`, part nothing."""
+
+    def hold(match: re.Match[str]) -> str:
+        return f"&{match[1]}{_HELD}" if match[1][0] == "#" or f"{match[1]};" in html5 else match[0]
+
+    return _ENTITY.sub(hold, cell)
+
+
+def cut_cell(cell: str, sign: str) -> list[str]:
+    """The parts of a cell that are not blank, without the blanks around them."""
+    parts = hold_entities(cell).split(sign) if sign == ";" and "&" in cell else cell.split(sign)
+    return [part.strip().replace(_HELD, ";") for part in parts if part.strip()]
 
 
 def read_list(cell: str) -> list[object] | None:
-    """A list in JSON, or as Python or numpy prints it (which is what a CSV file made from lists in pandas holds); None if it is none."""
-    for read in (json.loads, _read_array if _WITHOUT_COMMAS.search(cell) else ast.literal_eval):
+    """A list in text; None if it is none."""
+    parsed = read_structure(cell)
+    return parsed if isinstance(parsed, list) and cell.strip()[:1] == "[" else None
+
+
+def read_structure(cell: str) -> list[object] | dict[object, object] | None:
+    """A list or an object in JSON, or as Python, numpy or pandas print a list, tuple, set or dict; None if it is none of these.
+
+    Names in quotes with commas between them are a list, too.
+    """
+    cell = cell.strip()
+    if not cell or len(cell) > _LONGEST:
+        return None
+    if cell[0] in "\"'" and cell[-1] == cell[0]:
+        cell = f"[{cell}]"
+    cell = _NULL.sub(r"\1\\\\N\1", cell)
+    for read in (json.loads, _read_printed):
         try:
-            parsed = read(cell.strip())
-        except (ValueError, SyntaxError, RecursionError, MemoryError):  # the last two: brackets within brackets without end
+            parsed = read(cell)
+        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):  # the last three: brackets in brackets without end
             continue
-        if isinstance(parsed, list):
+        if isinstance(parsed, (list, dict)):
             return parsed
     return None
 
 
-def _read_array(cell: str) -> object:
-    """A list of strings, where those without a comma between them are two, as numpy prints them: Python would join them."""
+def _read_printed(cell: str) -> object:
+    """A value as Python or numpy prints it; nothing is called or looked up."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of escapes that Python does not know
+        tree = ast.parse(_put_commas(cell) if _WITHOUT_COMMAS.search(cell) else cell, mode="eval")
+    return _value_of(tree.body)
+
+
+def _value_of(node: ast.AST) -> object:
+    match node:
+        case ast.Constant(value=None | str() | bool() | int() | float() as value):
+            return value
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts):
+            return [_value_of(part) for part in parts]
+        case ast.Dict(keys=keys, values=values) if None not in keys:
+            return {str(_value_of(key)): _value_of(value) for key, value in zip(keys, values, strict=True) if key is not None}
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
+            return -value
+        case ast.Name(id=name) if name in _CONSTANTS:
+            return _CONSTANTS[name]
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=args) if _CONVERTERS.fullmatch(name) and len(args) <= 1:
+            return _value_of(args[0]) if args else []
+    raise ValueError("no value")
+
+
+def _put_commas(cell: str) -> str:
+    """A list with commas between values that numpy prints without: Python would join strings."""
     parts: list[str] = []
     try:
         for token in tokenize.generate_tokens(io.StringIO(cell).readline):
-            if token.type == tokenize.STRING and parts and parts[-1] not in ("[", ","):
+            value = token.type in (tokenize.STRING, tokenize.NUMBER, tokenize.NAME)
+            if value and parts and (parts[-1][-1] not in "[({,:=.-" or (parts[-1][-1:] == "." and parts[-1] != ".")):
                 parts.append(",")
-            if token.type in (tokenize.STRING, tokenize.OP, tokenize.NUMBER, tokenize.NAME):
+            if value or token.type == tokenize.OP:
                 parts.append(token.string)
     except tokenize.TokenError as error:
         raise ValueError(str(error)) from error
-    return ast.literal_eval("".join(parts))
+    return "".join(parts)
 
 
 def split_names(cell: object) -> list[str]:

@@ -367,6 +367,7 @@ class BadRow:
     column: int | None  # character within the line, counted from 1; None where the fault has no position
     why: str  # what is wrong with it
     content: str  # the row as it is in the file
+    unit: str = "line"  # what `line` counts: lines of the file, or rows of its table
 
     def __str__(self) -> str:
         return f"{self.place}: {self.why}"
@@ -374,7 +375,7 @@ class BadRow:
     @property
     def place(self) -> str:
         """File, line and column."""
-        return f"{self.path}, line {self.line:,}" + ("" if self.column is None else f", column {self.column:,}")
+        return f"{self.path}, {self.unit} {self.line:,}" + ("" if self.column is None else f", column {self.column:,}")
 
 
 @dataclass
@@ -398,9 +399,19 @@ class BadRows:
                 raise UsageError(what, where=f"--rejects {rejects}", expected=expected, todo="choose another name")
         return cls(strict=data.strict, rejects=rejects)
 
-    def add(self, path: Path, line: int, why: str, content: str, *, column: int | None = None, expected: str = "a row that fits") -> None:
+    def add(
+        self,
+        path: Path,
+        line: int,
+        why: str,
+        content: str,
+        *,
+        column: int | None = None,
+        unit: str = "line",
+        expected: str = "a row that fits",
+    ) -> None:
         """Take note of one; `DataError` if none is allowed."""
-        row = BadRow(path=path, line=line, column=column, why=why, content=content)
+        row = BadRow(path=path, line=line, column=column, why=why, content=content, unit=unit)
         if self.strict:
             raise DataError(f"a row cannot be read: {why}", where=row.place, expected=expected, todo=self.todo)
         self.rows.append(row)

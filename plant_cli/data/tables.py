@@ -80,6 +80,12 @@ def text_columns(given: str, columns: Sequence[str]) -> list[str]:
     return [given] if given in columns else [name.strip() for name in given.split(",")]
 
 
+def label_field(given: str, columns: Sequence[str]) -> tuple[str, str]:
+    """The column of the labels and the key of the objects in it that an option such as `genres.name` names; "": no key."""
+    name, _, key = given.partition(".")
+    return (name, key) if given not in columns and key and name in columns else (given, "")
+
+
 def join_columns(names: Sequence[str]) -> pl.Expr:
     """The texts of several columns as one, each on a line of its own, empty ones left out; one column is left as it is."""
     if len(names) == 1:
@@ -113,6 +119,15 @@ def collect(frame: pl.LazyFrame, where: str) -> pl.DataFrame:
     except PolarsError as error:
         what, todo = f"the table cannot be read: {first_line(error)}", "make the file again"
         raise DataError(what, where=where, expected="a complete, undamaged table", todo=todo) from error
+
+
+def string_type(dtype: pl.DataType) -> pl.DataType:
+    """A type with strings in place of categories and enums, lists in place of arrays."""
+    if isinstance(dtype, (pl.Categorical, pl.Enum)):
+        return pl.String()
+    if isinstance(dtype, (pl.List, pl.Array)):
+        return pl.List(string_type(dtype.inner))  # type: ignore[arg-type]
+    return dtype
 
 
 def count_rows(frame: pl.LazyFrame, where: str) -> int:
@@ -191,8 +206,9 @@ def _scan_parquet(path: Path) -> pl.LazyFrame:
             stream.seek(-len(_PARQUET), 2)
             if stream.read() != _PARQUET or stream.tell() <= 2 * len(_PARQUET):
                 raise ComputeError("the footer is missing")
-            frame.collect_schema()
-            return frame
+            schema = frame.collect_schema()
+            texts = {name: kind for name, dtype in schema.items() if (kind := string_type(dtype)) != dtype}
+            return frame.cast(texts) if texts else frame  # type: ignore[arg-type]
     except PolarsError as error:
         raise DataError(
             "the Parquet file is truncated or damaged",

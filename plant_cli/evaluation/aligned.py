@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,17 +13,15 @@ from plant_cli.api.context import Reporter
 from plant_cli.api.errors import DataError, near_names
 from plant_cli.api.metrics import Hierarchy, MetricInput
 from plant_cli.data.records import require_recorded
-from plant_cli.data.tables import collect, scan_table, trim
-from plant_cli.data.text_tables import shorten, show_names
+from plant_cli.data.tables import trim
 from plant_cli.evaluation.conventions import Convention
 from plant_cli.evaluation.counters import Floats, Integers, ScoreTable
-from plant_cli.evaluation.foreign import Numbering, misread, read_foreign
+from plant_cli.evaluation.foreign import Numbering, read_foreign
+from plant_cli.evaluation.foreign_tables import misread
 from plant_cli.evaluation.gold import Gold
+from plant_cli.evaluation.mismatches import find_mismatch
 from plant_cli.scoring.predictions import INDICES, read_indexed
 
-ALIGNED_FORM = (
-    "columns doc_id (string), labels (list of string), scores (list of number), as Parquet, JSON lines, or CSV with lists in JSON"
-)
 UNNUMBERED = Numbering()
 EXAMPLES = 5
 _FEW_UNKNOWN = 0.05  # of the predicted labels; where more are unknown to the corpus, they may be written otherwise there
@@ -52,17 +48,23 @@ def read_predictions(path: Path, gold: Gold, reporter: Reporter | None = None, n
     """
     require_recorded(path.parent, path.name)
     indexed = read_indexed(path, gold.label_hash)
-    foreign = None if indexed is not None else read_foreign(path, gold, numbering)
-    if foreign is not None and reporter is not None:
-        numbers = f"; numbers of labels by a list of {len(numbering.labels)}" if numbering.labels else ""
-        reporter.note(f"{path} is read as {foreign.form}: {len(foreign.frame)} documents{numbers}")
-    frame = indexed.rename({INDICES: "labels"}) if indexed is not None else foreign.frame if foreign is not None else _read_frame(path)
-    _check_documents(frame["doc_id"], gold, path)
+    if indexed is not None:
+        frame, pairs_alone = indexed.rename({INDICES: "labels"}), False
+    else:
+        foreign = read_foreign(path, gold, numbering)
+        frame, pairs_alone = foreign.frame, foreign.pairs
+        if reporter is not None and foreign.form is not None:
+            numbers = f"; numbers of labels by a list of {len(numbering.labels)}" if numbering.labels else ""
+            reporter.note(f"{path} is read as {foreign.form}: {len(frame)} documents{numbers}")
+            for remark in foreign.remarks:
+                reporter.note(f"{path}: {remark}")
+    _check_documents(frame["doc_id"], gold, path, pairs=pairs_alone, reporter=reporter)
     documents = pl.DataFrame({"doc_id": gold.doc_ids}, schema={"doc_id": pl.String}).with_row_index("row").cast({"row": pl.Int64})
     pairs = _list_pairs(frame, path).join(documents, on="doc_id", maintain_order="left")
     if indexed is None:
         pairs = _number_labels(pairs, gold, path)
         _judge_unknown(pairs, gold, path, reporter)
+        _judge_scores(pairs, path, reporter)
     pairs = _remove_pairs(pairs, gold, numbering, path)
     columns = pairs["label"].cast(pl.Int64).fill_null(-1).to_numpy()
     top, scores = _rank(pairs["row"].to_numpy(), columns, pairs["score"].to_numpy(), len(gold.doc_ids))
@@ -137,81 +139,31 @@ def keep_documents(gold: Gold, convention: Convention) -> npt.NDArray[np.bool_]:
     return np.ones(len(gold.doc_ids), dtype=bool) if convention.keeps_empty else gold.sizes > 0
 
 
-def _read_frame(path: Path) -> pl.DataFrame:
-    frame = collect(scan_table(path), str(path))
-    for name in ("doc_id", "labels", "scores"):
-        if name not in frame.columns:
-            near = near_names(name, map(shorten, frame.columns))
-            raise DataError(
-                f"the predictions have no column '{name}'",
-                where=f"{path}, columns {show_names(frame.columns)}",
-                expected=f"{ALIGNED_FORM}; {near}" if "did you mean" in near else ALIGNED_FORM,
-                todo=f"rename the column to '{name}'",
-            )
-    frame = frame.with_columns(_parse_lists(frame, name, path) for name in ("labels", "scores") if frame.schema[name] == pl.String)
-    scores = frame.schema["scores"]
-    if isinstance(scores, pl.List) and scores.inner == pl.Boolean:
-        raise DataError(
-            "the scores are true or false, not numbers", where=str(path), expected=ALIGNED_FORM, todo="write a number for each label"
-        )
-    try:
-        return frame.select(
-            pl.col("doc_id").cast(pl.String), pl.col("labels").cast(pl.List(pl.String)), pl.col("scores").cast(pl.List(pl.Float64))
-        )
-    except pl.exceptions.PolarsError as error:
-        types = ", ".join(f"{name}: {frame.schema[name]}" for name in ("doc_id", "labels", "scores"))
-        raise DataError(
-            "the predictions have the wrong types", where=f"{path}, {types}", expected=ALIGNED_FORM, todo="write lists"
-        ) from error
-
-
-def _parse_lists(frame: pl.DataFrame, name: str, path: Path) -> pl.Series:
-    """The lists of a column of CSV or TSV, which holds them as JSON; an empty cell is an empty list."""
-    what, example, dtype = ("strings", '["a", "b"]', pl.String) if name == "labels" else ("numbers", "[0.9, 0.2]", pl.Float64)
-    lists = []
-    for row, cell in enumerate(frame[name], start=1):
-        values = _parse_list(cell or "[]", name)
-        if values is None:
-            raise DataError(
-                f"the {name} are not a list of {what} in JSON: {cell[:60]}",
-                where=f"{path}, column {name}, row {row}",
-                expected=f"a list in each cell, such as {example}",
-                todo="write the lists as JSON, the table as Parquet or JSON lines, or a row for each pair: doc_id, label, score",
-            )
-        lists.append(values)
-    return pl.Series(name, lists, dtype=pl.List(dtype))
-
-
-def _parse_list(cell: str, name: str) -> list[Any] | None:
-    try:
-        values = json.loads(cell)
-        if not isinstance(values, list) or any(isinstance(value, bool) for value in values):
-            return None
-        if name == "scores":
-            return [None if value is None else float(value) for value in values]
-        "".join(map(str, values)).encode()  # half a character (a lone surrogate) is no string
-        return [str(value) for value in values] if all(isinstance(value, str | int) for value in values) else None
-    except (ValueError, TypeError, OverflowError, RecursionError):
-        return None
-
-
-def _check_documents(doc_ids: pl.Series, gold: Gold, path: Path) -> None:
+def _check_documents(doc_ids: pl.Series, gold: Gold, path: Path, *, pairs: bool, reporter: Reporter | None) -> None:
+    """Refuse documents that are missing, foreign or repeated; where `pairs` is set, a document without a row has no predictions."""
     wanted, predicted = set(gold.doc_ids), set(doc_ids)
     repeated = sorted(doc_ids.filter(doc_ids.is_duplicated()).unique().drop_nulls().to_list())
     missing, extra = [d for d in gold.doc_ids if d not in predicted], [str(d) for d in doc_ids if d not in wanted]
+    expected = f"one row for each of its {len(gold.doc_ids)} documents (an empty list where nothing applies)"
+    if pairs:
+        expected = f"ids of its {len(gold.doc_ids)} documents"
+    todo = "predict exactly that split, or choose another one with --split"
+    if extra and missing and (cause := find_mismatch(extra, missing)) is not None:
+        expected, todo = f"{expected}; {cause}", "write the ids as the corpus has them (in pandas, read them with dtype=str)"
+    elif extra:
+        expected += f", such as {', '.join(gold.doc_ids[:EXAMPLES])}"
+    lacking = [] if pairs and len(missing) < len(gold.doc_ids) else missing
     for documents, what in (
         (repeated, "predicted more than once"),
-        (missing, f"of the {gold.split} split without predictions"),
+        (lacking if not (extra and pairs) else [], f"of the {gold.split} split without predictions"),
         (extra, f"predicted that the {gold.split} split does not have"),
     ):
         if documents:
             shown = ", ".join(documents[:EXAMPLES]) + (", …" if len(documents) > EXAMPLES else "")
-            raise DataError(
-                f"{len(documents)} documents {what}: {shown}",
-                where=str(path),
-                expected=f"one row for each of its {len(gold.doc_ids)} documents (an empty list where nothing applies)",
-                todo="predict exactly that split, or choose another one with --split",
-            )
+            raise DataError(f"{len(documents)} documents {what}: {shown}", where=str(path), expected=expected, todo=todo)
+    if missing and reporter is not None:
+        say = reporter.warn if 2 * len(missing) >= len(gold.doc_ids) else reporter.note
+        say(f"{len(missing):,} of {len(gold.doc_ids):,} documents have no row in {path}: they count as documents without predictions")
 
 
 def _list_pairs(frame: pl.DataFrame, path: Path) -> pl.DataFrame:
@@ -246,13 +198,25 @@ def _number_labels(pairs: pl.DataFrame, gold: Gold, path: Path) -> pl.DataFrame:
 
 
 def _judge_unknown(pairs: pl.DataFrame, gold: Gold, path: Path, reporter: Reporter | None) -> None:
-    """Labels that neither train nor the gold of the split has: an error where all are such, a warning where more than a few are."""
+    """Labels that neither train nor the gold of the split has: an error where all are such, else a warning.
+
+    The warning comes where more than a few are unknown, or where labels of the corpus are written otherwise.
+    """
     unknown = pairs.filter(pl.col("label").is_null())["name"]
-    if len(unknown) <= _FEW_UNKNOWN * len(pairs):
+    if not len(unknown):
         return
     counts = unknown.value_counts().sort("count", "name", descending=[True, False])
+    titles = {title: label for label, title in zip(gold.labels, gold.titles, strict=True) if title}
+    titled = next((name for name in counts["name"] if name in titles), None)
+    cause = find_mismatch(counts["name"], gold.labels)
+    if len(unknown) <= _FEW_UNKNOWN * len(pairs) and cause is None:
+        return
     shown = ", ".join(f"'{name}'" for name in counts["name"].head(EXAMPLES)) + (", …" if len(counts) > EXAMPLES else "")
     near = f"for '{counts['name'][0]}': {near_names(counts['name'][0], gold.labels)}"
+    if titled is not None and (cause is None or 2 * cause.count < len(counts)):
+        near = f"'{titled}' is the title of '{titles[titled]}'"
+    elif cause is not None:
+        near = str(cause)
     if len(unknown) == len(pairs):
         raise DataError(
             f"none of the {len(pairs):,} predicted labels is known to the corpus: {shown}",
@@ -263,3 +227,16 @@ def _judge_unknown(pairs: pl.DataFrame, gold: Gold, path: Path, reporter: Report
     if reporter is not None:
         many = f"{len(unknown):,} of {len(pairs):,} predicted labels are unknown to the corpus: each keeps its rank and counts as wrong"
         reporter.warn(f"{many} ({path}: {shown}; {near})")
+
+
+def _judge_scores(pairs: pl.DataFrame, path: Path, reporter: Reporter | None) -> None:
+    """Warn of predictions that are empty, and of scores that rank nothing."""
+    if reporter is None:
+        return
+    if not len(pairs):
+        reporter.warn(f"{path} holds no predictions: every document has an empty list, and every metric is 0")
+    elif pairs["score"].n_unique() == 1 and pairs["doc_id"].is_duplicated().any():
+        reporter.warn(
+            f"{path}: every score is {pairs['score'][0]:g}: equal scores are ordered by label, so metrics of ranks (P@k, R@k, nDCG@k) "
+            "depend on this order"
+        )

@@ -19,8 +19,8 @@ from plant_cli.api.specs import MetricSpec
 from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.evaluation.counters import Floats, ScoreTable
 from plant_cli.evaluation.gold import Gold
-from plant_cli.runs.changes import match_system, split_folder
-from plant_cli.runs.folder import Run, StageFolder
+from plant_cli.runs.changes import match_system, refuse_missing_file, split_folder
+from plant_cli.runs.folder import HEADER_NAME, Run, StageFolder
 from plant_cli.runs.repetition import mark_seed, split_seed
 from plant_cli.scoring.decisions import THRESHOLDS, Thresholds, describe_tuning, read_thresholds
 from plant_cli.scoring.predictions import PREDICTIONS, open_scores
@@ -64,7 +64,10 @@ def locate(name: str) -> Location:
         return Location(name=name, file=path)
     if path.is_dir():
         run, tag = split_folder(path)
+        if not (run / HEADER_NAME).exists() and any(path.glob("*.annif")):
+            return Location(name=name, file=path)
         return Location(name=name, run=run, tag=tag)
+    refuse_missing_file(name)
     return Location(name=name, tag=name)
 
 

@@ -11,7 +11,9 @@ from typing import Any, Literal
 
 from plant_cli.api import ArtefactError, Options, Request, StageSpec, UsageError
 from plant_cli.api.context import command_for, join_tag
+from plant_cli.api.errors import near_names
 from plant_cli.data.files import hash_file, hash_json
+from plant_cli.data.lines import FORMATS, SUFFIXES
 from plant_cli.data.records import STAGE_FILE, StageRecord
 from plant_cli.registry import installed
 from plant_cli.runs.folder import HEADER_NAME, VALIDATION_FILE, Run, StageFolder
@@ -30,6 +32,24 @@ def match_system(name: str) -> re.Match[str] | None:
     return re.fullmatch(rf"(?:{stages})(?:-(?P<tag>.+))?", name)
 
 
+_ENDINGS = {*FORMATS, *SUFFIXES, ".txt", ".npz", ".npy", ".annif", ".trec", ".run", ".svm"}
+
+
+def refuse_missing_file(name: str) -> None:
+    """Refuse a name that is written as a path and names nothing: a folder or tag of a run has neither a slash nor the ending of a file."""
+    path = Path(name)
+    if path.exists() or not ("/" in name or path.suffix.lower() in _ENDINGS):
+        return
+    beside = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = near_names(path.name, beside)
+    raise UsageError(
+        "there is no such file or folder",
+        where=name,
+        expected=near if near.startswith("did you mean") else "predictions, a folder of another run, or the name of a system of this run",
+        todo=f"check the path; relative paths start at {Path.cwd()}",
+    )
+
+
 def split_folder(path: Path) -> tuple[Path, str | None]:
     """The run and the tag of a folder, which is a run or a stage in one."""
     stage = match_system(path.name)
@@ -44,12 +64,12 @@ def hash_sources(options: Options, run: Path) -> dict[str, str]:
 
 
 def hash_source(path: Path) -> str | None:
-    """SHA-256 of a file, or a hash of the outputs of the system that another run (or a stage in one) names; None if there is neither."""
+    """SHA-256 of a file or of the files of a folder, or a hash of the outputs of the system that another run (or a stage in one) names."""
     if path.is_file():
         return hash_file(path)
     run, tag = split_folder(path)
     if not (run / HEADER_NAME).exists():
-        return None
+        return hash_json([[one.name, hash_file(one)] for one in sorted(path.iterdir()) if one.is_file()]) if path.is_dir() else None
     hashes: dict[str, str] = {}
     for name in stages_of_systems("trains", "scores"):
         folder = StageFolder(run / join_tag(name, tag))
@@ -189,6 +209,8 @@ def decide_start(request: Request, step: Step, folder: StageFolder, run: Run, *,
             return "skip", record
         if not request.force:
             raise damage[0].error(f"the stage '{folder.name}'", "make it again: repeat the command with --force")
+    for name in getattr(step.options, "systems", ()):  # a name mistyped is more than a finished stage
+        refuse_missing_file(name)
     if request.force or not (done or folder.holds_work()):
         return "fresh", record
     if record is None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import yaml
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, SplitName, first_line, missing_column, missing_package
-from plant_cli.kit import join_columns, text_columns
+from plant_cli.kit import find_label_form, join_columns, label_field, text_columns
 from plant_datasets import HubOptions
 from plant_datasets.corpus_reader import ALIASES, CorpusReader, split_by_hash
+
+_DESCRIBED = 1 << 24  # bytes of a description that is read
 
 
 def load(data: DataSection, options: HubOptions) -> Dataset:
@@ -22,7 +26,18 @@ def load(data: DataSection, options: HubOptions) -> Dataset:
     named, others = _find_splits(tables, reader.path)
     chosen = [named[split] for split in SPLITS if split in named] or others
     prefixes = {name: f"{split}-" for split, name in named.items()} if named else {name: f"{name}-" for name in others if len(others) > 1}
-    parts = {name: _map_columns(tables[name], data, f"{reader.path}, split {name}", prefixes.get(name, "")) for name in chosen}
+    read = {name: _map_columns(tables[name], data, f"{reader.path}, split {name}", prefixes.get(name, "")) for name in chosen}
+    held, key = label_field(data.labels_column, list(tables[chosen[0]].features))
+    feature = tables[chosen[0]].features[held]
+    names = getattr(getattr(feature, "feature", feature), "names", None) or ()
+    form = find_label_form({f"split {name}": frame["labels"] for name, frame in read.items()}, data.label_separator, names, key=key)
+    reader.remarks += [form.remark] if form.remark else []
+    parts = {}
+    for name, frame in read.items():
+        labels, faults = form.read(frame["labels"], f"{reader.path}, split {name}")
+        for fault in (fault for fault in faults if fault.left_out):
+            reader.bad.add(reader.path / name, fault.row, fault.why, fault.content, unit="row", expected="labels in the form of other rows")
+        parts[name] = frame.with_columns(labels.alias("labels")).filter(pl.col("labels").is_not_null())
     splits: dict[SplitName, pl.LazyFrame] = {split: parts[named[split]].lazy() for split in SPLITS if split in named}
     if named and others:
         reader.remarks.append(f"splits of other names are left out: {', '.join(others)}")
@@ -33,7 +48,7 @@ def load(data: DataSection, options: HubOptions) -> Dataset:
         splits = {split: pl.concat(frames) for split, frames in pieces.items()}
     local = reader.path.is_dir()
     files = sorted(str(path) for path in reader.path.rglob("*") if path.is_file()) if local else []
-    return Dataset(splits=splits, access="local" if local else "hub", files=files, remarks=reader.remarks)
+    return Dataset(splits=splits, access="local" if local else "hub", files=files, remarks=[*reader.remarks, *reader.bad.close()])
 
 
 def recognise(data: DataSection) -> str | None:
@@ -79,15 +94,16 @@ def _find_splits(names: Iterable[str], path: Path) -> tuple[dict[SplitName, str]
 
 
 def _map_columns(table: Any, data: DataSection, where: str, prefix: str) -> pl.DataFrame:
-    """The table in our columns; where it has no ids, they are the prefix and the number of the row."""
+    """The table in our columns, labels as they are; where it has no ids, they are the prefix and the number of the row."""
     features: Mapping[str, Any] = table.features
     texts = text_columns(data.text_column, list(features))
-    for name in (*texts, data.labels_column):
+    held, _ = label_field(data.labels_column, list(features))
+    for name in (*texts, held):
         if name not in features:
             raise missing_column(name, features, where=where, todo="name the right one with --text-column or --labels-column")
     ids = data.id_column or ("doc_id" if "doc_id" in features else None)
     try:
-        frame = pl.DataFrame(table.select_columns([*texts, data.labels_column, *([ids] if ids else [])]).to_dict())
+        frame = pl.DataFrame(table.select_columns([*texts, held, *([ids] if ids else [])]).to_dict())
     except Exception as error:  # whatever a damaged file makes of its reader
         raise _unreadable(error, where, "columns of one type each, texts in UTF-8", "copy or make the data set again") from error
     nested = next((name for name in (*texts, *([ids] if ids else [])) if frame.schema[name].is_nested()), None)
@@ -102,18 +118,50 @@ def _map_columns(table: Any, data: DataSection, where: str, prefix: str) -> pl.D
     return frame.select(
         (pl.col(ids).cast(pl.String) if ids else row).alias("doc_id"),
         join_columns(texts).cast(pl.String).fill_null("").alias("text"),
-        _name_classes(frame[data.labels_column], features[data.labels_column]).alias("labels"),
+        pl.col(held).alias("labels"),
     )
 
 
-def _name_classes(column: pl.Series, feature: Any) -> pl.Series:
-    """Label lists: names in place of numbers of classes, of which -1 is no label; one label a document becomes a list."""
-    names = getattr(getattr(feature, "feature", feature), "names", None)
-    rows = [([] if cell is None else cell if isinstance(cell, list) else [cell]) for cell in column.to_list()]
-    if names:
-        kept = [[value for value in row if not (isinstance(value, int) and value < 0)] for row in rows]
-        rows = [[names[value] if isinstance(value, int) else value for value in row] for row in kept]
-    return pl.Series(column.name, [[str(value) for value in row if value is not None] for row in rows], dtype=pl.List(pl.String))
+def find_class_names(path: Path, column: str) -> list[str]:
+    """The names of the classes of a column by number, as the file, or the description of its data set, says; none where neither does."""
+    described: list[object] = []
+    if path.suffix == ".parquet":
+        described.append(_parse(pl.read_parquet_metadata(path).get("huggingface", "")))
+    for folder in list(path.absolute().parents)[:2]:
+        described += [_parse(_read_small(folder / name)) for name in ("dataset_info.json", "dataset_infos.json")]
+        _, _, front = _read_small(folder / "README.md").partition("---\n")
+        described.append(_parse(front.partition("\n---")[0], yaml.CSafeLoader) if front else None)
+    return next((names for one in described for features in _find_all(one, "features") if (names := _names_of(features, column))), [])
+
+
+def _read_small(path: Path) -> str:
+    return path.read_text("utf-8", "replace") if path.is_file() and path.stat().st_size < _DESCRIBED else ""
+
+
+def _parse(text: str, loader: Any = None) -> object:
+    try:
+        return (yaml.load(text, Loader=loader) if loader else json.loads(text)) if text else None
+    except (ValueError, RecursionError, yaml.YAMLError):
+        return None
+
+
+def _find_all(described: object, key: str) -> Iterator[object]:
+    """The values of a key, wherever it stands."""
+    if isinstance(described, dict):
+        yield from (described[key] for _ in range(key in described))
+    for inner in described.values() if isinstance(described, dict) else described if isinstance(described, list) else ():
+        yield from _find_all(inner, key)
+
+
+def _names_of(features: object, column: str) -> list[str]:
+    """The names of classes of one feature: `{"labels": {"names": […]}}`, or `[{"name": "labels", "class_label": {"names": {"0": …}}}]`."""
+    if isinstance(features, list):
+        features = {one.get("name"): one for one in features if isinstance(one, dict)}
+    names = next(_find_all(features.get(column), "names"), None) if isinstance(features, dict) else None
+    if isinstance(names, dict):
+        numbered = {int(number): name for number, name in names.items() if str(number).isdigit()}
+        names = [numbered[number] for number in sorted(numbered)] if sorted(numbered) == list(range(len(names))) else None
+    return [str(name) for name in names] if isinstance(names, list) else []
 
 
 def _unreadable(error: Exception, where: str, expected: str, todo: str) -> DataError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
@@ -13,16 +13,16 @@ import polars as pl
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, NoOptions, Pieces, PlantError, SplitName, UsageError, near_names
 from plant_cli.kit import (
     FORMATS,
-    SEPARATORS,
+    LINES_LISTED,
     BadRows,
+    LabelForm,
     base_name,
     collect,
     count_rows,
-    describe_guess,
     find_fallback,
-    find_separator,
+    find_label_form,
     join_columns,
-    parse_labels,
+    label_field,
     peek_columns,
     read_bytes,
     read_vocabulary,
@@ -34,6 +34,7 @@ from plant_cli.kit import (
     whole_numbers,
 )
 from plant_datasets.corpus_reader import ALIASES, split_by_hash
+from plant_datasets.hub_datasets import find_class_names
 
 _SAMPLE = 500  # rows that are looked at for a suggestion
 _REPEATED = 0.8  # share of distinct values from which a column has no labels: labels recur
@@ -62,9 +63,26 @@ def load(data: DataSection, options: NoOptions | None = None) -> Dataset:
             todo="name it, as in `plant mig data.parquet`; or name the folder of an earlier run with --run DIR",
         )
     path, bad = Path(data.path), BadRows.of(data)
-    parts, files, remarks = _read_folder(path, data, bad) if path.is_dir() else _read_file(path, data, bad)
+    tables, beside, passed = _read_beside(path, data) if path.exists() else ({}, [], [])
+    titles = tables.get("labels")
+    titled = [] if titles is None else _titled(titles, data)
+    parts, files, remarks = _read_folder(path, data, bad, titled) if path.is_dir() else _read_file(path, data, bad, titled)
     splits = {name: pl.concat(pieces) for name, pieces in parts.items()}
-    tables = {}
+    return Dataset(
+        splits=splits,
+        pieces={name: Pieces(frame, parts[name]) for name, frame in splits.items()},
+        files=[str(file) for file in (*files, *beside)],
+        remarks=[*remarks, *passed, *bad.close()],
+        labels=tables["labels"],
+        evidence=tables["evidence"],
+        excluded=tables["excluded"],
+    )
+
+
+def _read_beside(path: Path, data: DataSection) -> tuple[dict[str, pl.LazyFrame | None], list[Path], list[str]]:
+    """The tables beside a corpus, their files, and remarks on those that are of another kind."""
+    tables: dict[str, pl.LazyFrame | None] = {}
+    files, remarks = [], []
     for what, option in _BESIDE.items():
         named = getattr(data, option, None)
         beside = None if what == "labels" and data.titles else _find_beside(path, what)
@@ -77,15 +95,12 @@ def load(data: DataSection, options: NoOptions | None = None) -> Dataset:
                 raise
             tables[what] = None  # a file that the user did not name may be of another kind
             remarks.append(f"{file} is left out: {error.what} (at {error.where})")
-    return Dataset(
-        splits=splits,
-        pieces={name: Pieces(frame, parts[name]) for name, frame in splits.items()},
-        files=[str(file) for file in files],
-        remarks=[*remarks, *bad.close()],
-        labels=tables["labels"],
-        evidence=tables["evidence"],
-        excluded=tables["excluded"],
-    )
+    return tables, files, remarks
+
+
+def _titled(table: pl.LazyFrame, data: DataSection) -> list[str]:
+    """The labels of the table of titles, in its order."""
+    return collect(table.select(pl.col("label").cast(pl.String)), str(data.titles or data.path))["label"].drop_nulls().to_list()
 
 
 def recognise(data: DataSection) -> str | None:
@@ -106,7 +121,7 @@ def _peek(path: Path, data: DataSection) -> list[str]:
         columns = peek_columns(path, data.encoding)
     except (PlantError, OSError):
         return []
-    return columns if {*text_columns(data.text_column, columns), data.labels_column} <= set(columns) else []
+    return columns if {*text_columns(data.text_column, columns), label_field(data.labels_column, columns)[0]} <= set(columns) else []
 
 
 def _find_split_files(folder: Path) -> dict[SplitName, list[Path]]:
@@ -144,13 +159,13 @@ def _find_split_files(folder: Path) -> dict[SplitName, list[Path]]:
     return {split: files[split] for split in SPLITS if split in files}
 
 
-def _read_folder(folder: Path, data: DataSection, bad: BadRows) -> ReadCorpus:
+def _read_folder(folder: Path, data: DataSection, bad: BadRows, titled: Sequence[str]) -> ReadCorpus:
     parts = _find_split_files(folder)
     tables = {}
     for split, paths in parts.items():
         frames = [scan_table(path, encoding=data.encoding, bad=bad) for path in paths]
         tables[split, str(paths[0])] = pl.concat(frames, how="diagonal_relaxed") if len(frames) > 1 else frames[0]
-    mapped, remarks = _map_tables({where: (frame, f"{split}-") for (split, where), frame in tables.items()}, data)
+    mapped, remarks = _map_tables({where: (frame, f"{split}-") for (split, where), frame in tables.items()}, data, bad, titled)
     files = [path for paths in parts.values() for path in paths]
     others = [path for path in sorted(folder.iterdir()) if path.is_file() and table_format(path) and path not in files]
     if strays := ", ".join(path.name for path in others if _peek(path, data)):
@@ -158,18 +173,18 @@ def _read_folder(folder: Path, data: DataSection, bad: BadRows) -> ReadCorpus:
     return {split: mapped[where] for split, where in tables}, files, remarks
 
 
-def _read_file(path: Path, data: DataSection, bad: BadRows) -> ReadCorpus:
+def _read_file(path: Path, data: DataSection, bad: BadRows, titled: Sequence[str]) -> ReadCorpus:
     table = scan_table(path, encoding=data.encoding, bad=bad)
     columns = table.collect_schema().names()
     if data.split_column in columns:
         names = _name_splits(table, data.split_column, path)
-        mapped, remarks = _map_tables({str(path): (table, "")}, data, [_name_split(data.split_column)])
+        mapped, remarks = _map_tables({str(path): (table, "")}, data, bad, titled, [_name_split(data.split_column)])
         present = names.unique()
         return {name: _choose(mapped[str(path)], names, name) for name in SPLITS if name in present}, [path], remarks
     asked = data.split_column != DataSection.model_fields["split_column"].default
     if asked or "did you mean" in near_names(data.split_column, columns) or guess_split(table, str(path)):
         raise _missing_column(data.split_column, "--split-column", table, data, path)
-    mapped, remarks = _map_tables({str(path): (table, "")}, data)
+    mapped, remarks = _map_tables({str(path): (table, "")}, data, bad, titled)
     how = f"{path} has no column '{data.split_column}': split 80/10/10 by a hash of each text (`plant data split` writes other shares)"
     return split_by_hash(mapped[str(path)], str(path)), [path], [how, *remarks]
 
@@ -203,39 +218,68 @@ def _name_splits(table: pl.LazyFrame, column: str, path: Path) -> pl.Series:
 
 
 def _map_tables(
-    tables: Mapping[str, tuple[pl.LazyFrame, str]], data: DataSection, further: Sequence[pl.Expr] = ()
+    tables: Mapping[str, tuple[pl.LazyFrame, str]],
+    data: DataSection,
+    bad: BadRows,
+    titled: Sequence[str],
+    further: Sequence[pl.Expr] = (),
 ) -> tuple[dict[str, LazyParts], list[str]]:
-    """The tables with the columns `doc_id`, `text`, `labels` and the rest, in pieces by file; and remarks on what was guessed.
+    """The tables with the columns `doc_id`, `text`, `labels` and the rest, in pieces by file; and remarks on what was chosen.
 
-    Each table comes with a prefix of its row numbers, for ids.
+    Each table comes with a prefix of its row numbers, for ids; `titled` are the labels of the table of titles.
     """
     for where, (table, _) in tables.items():
         schema = table.collect_schema()
-        wanted = dict.fromkeys(text_columns(data.text_column, schema.names()), "--text-column") | {data.labels_column: "--labels-column"}
+        held, key = label_field(data.labels_column, schema.names())
+        wanted = dict.fromkeys(text_columns(data.text_column, schema.names()), "--text-column") | {held: "--labels-column"}
         wanted |= {data.id_column: "--id-column"} if data.id_column else {}
         for name, flag in wanted.items():
             if name not in schema:
                 raise _missing_column(name, flag, table, data, where)
-            if name != data.labels_column and schema[name].is_nested():
+            if name != held and schema[name].is_nested():
                 raise _nested_column(name, flag, where)
     cells = {}
-    for where, (table, _) in tables.items():  # no cells of lists, which need no guess
-        written = table.select(data.labels_column)
-        listed = isinstance(written.collect_schema()[data.labels_column], pl.List)
-        cells[where] = collect(written.head(0) if listed else written, where).to_series()
-    separator = find_separator(list(cells.values())) if data.label_separator is None else data.label_separator
-    guessed = data.label_separator is None and separator is not None and separator in SEPARATORS
-    remarks = [describe_guess(list(cells.values()), str(separator))] if guessed else []
-    mapped = {}
+    for where, (table, _) in tables.items():  # a sample shows the form of lists; text needs all cells
+        written = table.select(held)
+        sample = written if written.collect_schema()[held] == pl.String else written.head(PIECE)
+        cells[where] = collect(sample, where).to_series()
+    names = find_class_names(Path(next(iter(tables))), held)
+    form = find_label_form(cells, data.label_separator, names, titled, key)
+    remarks = [form.remark] if form.remark else []
+    mapped, partial_rows = {}, []
     for where, (table, prefix) in tables.items():
-        parse_labels(cells[where], separator, where)  # an error names the row of the table, not of the piece
-        labels = pl.col(data.labels_column)
-        if not isinstance(cells[where].dtype, pl.List):
-            cut = partial(parse_labels, separator=separator, where=where)
-            labels = labels.map_batches(cut, return_dtype=pl.List(pl.String), is_elementwise=True)
+        whole = cells[where] if cells[where].dtype == pl.String else None
         starts = range(0, max(1, count_rows(table, where)), PIECE)
-        mapped[where] = [_map_columns(table, start, labels, data, prefix, further) for start in starts]
+        as_written, complete = True, True
+        for start in starts:
+            piece = table.select(held).slice(start, PIECE)
+            given = collect(piece, where).to_series() if whole is None else whole.slice(start, PIECE)
+            labels, faults = form.read(given, where, start + 1)
+            as_written &= given.dtype == labels.dtype and labels.equals(given.fill_null([]))
+            complete &= not any(fault.left_out for fault in faults)
+            partial_rows += [fault.row for fault in faults if not fault.left_out]
+            for fault in (fault for fault in faults if fault.left_out):
+                bad.add(Path(where), fault.row, fault.why, fault.content, unit="row", expected="labels in the form of the other rows")
+        read = pl.col(held)
+        if not as_written:
+            read = read.map_batches(_LabelReader(form, where), return_dtype=pl.List(pl.String), is_elementwise=True)
+        pieces = [_map_columns(table, start, read, data, prefix, further) for start in starts]
+        mapped[where] = pieces if complete else [piece.filter(pl.col("labels").is_not_null()) for piece in pieces]
+    if partial_rows:
+        listed = ", ".join(f"{row:,}" for row in partial_rows[:LINES_LISTED]) + (", …" if len(partial_rows) > LINES_LISTED else "")
+        remarks.append(f"{len(partial_rows):,} rows have missing values among their labels, and keep the others: row {listed}")
     return mapped, remarks
+
+
+@dataclass(frozen=True)
+class _LabelReader:
+    """Reads the labels of a piece."""
+
+    form: LabelForm
+    where: str
+
+    def __call__(self, column: pl.Series) -> pl.Series:
+        return self.form.read(column, self.where)[0]
 
 
 def _map_columns(
@@ -245,7 +289,7 @@ def _map_columns(
     columns = table.collect_schema().names()
     ids = data.id_column or ("doc_id" if "doc_id" in columns else None)
     texts = text_columns(data.text_column, columns)
-    used = {*texts, data.labels_column, ids, "doc_id", "text", "labels"}
+    used = {*texts, label_field(data.labels_column, columns)[0], ids, "doc_id", "text", "labels"}
     piece = table.slice(start, PIECE)
     numbered = piece if ids else piece.with_row_index(_ROW, offset=start + 1)
     return numbered.select(
@@ -306,9 +350,9 @@ def _guess_labels(sample: pl.DataFrame) -> str | None:
         if dtype == pl.List(pl.String):
             return name
         if dtype == pl.String:
-            separator = find_separator([sample[name]])
-            labels = parse_labels(sample[name], separator, name).explode().drop_nulls()
-            ranked.append((separator is None, labels.n_unique() / max(1, labels.len()), name))
+            form = find_label_form({name: sample[name]})
+            labels = form.read(sample[name], name)[0].explode().drop_nulls()
+            ranked.append((form.kind == "one", labels.n_unique() / max(1, labels.len()), name))
     return next((name for _, distinct, name in sorted(ranked) if distinct < _REPEATED), None)
 
 

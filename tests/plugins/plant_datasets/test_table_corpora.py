@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from plant_datasets import table_corpora
 from round_trips import write_files
 
-from plant_cli.api import DataSection, Dataset, UsageError
+from plant_cli.api import DataError, DataSection, Dataset, UsageError
 from plant_cli.data import documents as frames
 from plant_cli.data.tables import write_table
 
@@ -116,14 +117,15 @@ def test_a_guessed_separator_is_remarked(tmp_path: Path) -> None:
     guessed = load(tmp_path)
     assert read(guessed)["train"][0][2] == ["shock", " septic"]
     assert guessed.remarks == [
-        "labels are cut at ',': it is in 1 of 2 cells (--label-separator names another separator; '' for one label per cell)"
+        "labels are cut at ',', in 1 of 2 cells: 'shock, septic' gives 'shock', 'septic' (--label-separator names another separator; "
+        "'' for one label per cell)"
     ]
     assert load(tmp_path, label_separator="|").remarks == []
     uncut = load(tmp_path, label_separator="")
     assert (read(uncut)["train"][0][2], uncut.remarks) == (["shock, septic"], [])
     write_files(tmp_path, {"train.csv": 'text,labels\nx,"Mann, Thomas"\ny,"Musil, Robert"\nz,"Zweig, Stefan; Exil"\n'})
     [remark] = load(tmp_path).remarks
-    assert remark.startswith("labels are cut at ';': it is in 1 of 3 cells, ',' in 3 (")
+    assert remark.startswith("labels are cut at ';', in 1 of 3 cells: 'Zweig, Stefan; Exil' gives 'Zweig, Stefan', 'Exil'; at ',', in 3, ")
 
 
 @pytest.mark.parametrize("name", ["x.parquet", "x.csv", "folder"])
@@ -232,3 +234,76 @@ def test_nothing_is_suggested_where_nothing_is_like_it() -> None:
 )
 def test_splits_are_known_by_their_names_alone(values: list[str | None], found: str | None) -> None:
     assert table_corpora.guess_split(pl.DataFrame({"part": pl.Series(values, dtype=pl.String)}).lazy(), "x.csv") == found
+
+
+CLASSES = ["cardiology", "neurology", "oncology"]
+FEATURE = {"feature": {"names": CLASSES, "_type": "ClassLabel"}, "_type": "Sequence"}
+CARD = """---
+dataset_info:
+  features:
+  - name: labels
+    {}:
+      class_label:
+        names:
+          '0': cardiology
+          '1': neurology
+          '2': oncology
+---
+# Notes
+"""
+
+
+@pytest.mark.parametrize(
+    "described",
+    [
+        {},
+        {"README.md": CARD.format("sequence")},
+        {"README.md": CARD.format("dtype")},
+        {"dataset_infos.json": json.dumps({"default": {"features": {"labels": FEATURE}}})},
+        {"dataset_info.json": json.dumps({"features": {"labels": [FEATURE["feature"]]}})},
+    ],
+)
+def test_numbers_of_classes_have_the_names_that_the_file_or_its_folder_says(tmp_path: Path, described: dict[str, str]) -> None:
+    metadata = {} if described else {"huggingface": json.dumps({"info": {"features": {"labels": FEATURE}}})}
+    write_files(tmp_path, described)
+    (tmp_path / "data").mkdir()
+    table = pl.DataFrame({"text": ["one", "two", "three"], "labels": [[0, 2], [1], []]})
+    table.write_parquet(tmp_path / "data" / "train-00000-of-00001.parquet", metadata=metadata)
+    dataset = load(tmp_path / "data")
+    assert [labels for _, _, labels in read(dataset)["train"]] == [["cardiology", "oncology"], ["neurology"], []]
+
+
+def test_a_description_that_is_damaged_names_nothing(tmp_path: Path) -> None:
+    write_files(tmp_path, {"README.md": "---\n[: {\n---\n", "dataset_info.json": "[" * 9, "train.jsonl": '{"text": "x", "labels": [7]}\n'})
+    assert read(load(tmp_path))["train"] == [("train-1", "x", ["7"])]
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.parquet", "x.jsonl"])
+def test_a_row_whose_labels_are_missing_is_left_out_and_listed_and_others_keep_their_numbers(tmp_path: Path, name: str) -> None:
+    rows = [("one", "a;b", "train"), ("two", "\\N", "train"), ("three", "b", "train"), ("four", "nan", "test"), ("five", "c", "test")]
+    write_table(pl.DataFrame(rows, schema=["text", "labels", "split"], orient="row"), tmp_path / name)
+    dataset = load(tmp_path / name, rejects=str(tmp_path / "rejects.tsv"))
+    assert read(dataset) == {"train": [("1", "one", ["a", "b"]), ("3", "three", ["b"])], "test": [("5", "five", ["c"])]}
+    assert f"2 rows cannot be read and are left out (they are in {tmp_path / 'rejects.tsv'}" in dataset.remarks[-1]
+    assert f"{tmp_path / name}, row 2: its labels are missing; {tmp_path / name}, row 4" in dataset.remarks[-1]
+    with pytest.raises(DataError, match="its labels are missing"):
+        load(tmp_path / name, strict=True)
+
+
+def test_texts_splits_and_labels_that_are_categories_are_text(tmp_path: Path) -> None:
+    kinds = {"text": pl.Categorical(), "labels": pl.Categorical(), "split": pl.Enum(["train", "test"])}
+    pl.DataFrame([("one", "a;b", "train"), ("two", "b", "test")], schema=kinds, orient="row").write_parquet(tmp_path / "x.parquet")
+    assert read(load(tmp_path / "x.parquet")) == {"train": [("1", "one", ["a", "b"])], "test": [("2", "two", ["b"])]}
+
+
+def test_a_key_of_objects_is_named_with_the_column(tmp_path: Path) -> None:
+    cells = [json.dumps([{"id": i, "name": name} for i, name in enumerate(names)]) for names in (["a", "b"], ["a"])]
+    write_table(pl.DataFrame({"text": ["one", "two"], "genres": cells, "split": ["train", "test"]}), tmp_path / "x.csv")
+    assert [row[2] for row in read(load(tmp_path / "x.csv", labels_column="genres.id"))["train"]] == [["0", "1"]]
+    assert [row[2] for row in read(load(tmp_path / "x.csv", labels_column="genres"))["train"]] == [["a", "b"]]
+
+
+def test_rows_of_a_table_of_titles_name_the_positions_of_vectors(tmp_path: Path) -> None:
+    rows = 'text,labels,split\none,"[1, 0]",train\ntwo,"[1, 1]",train\nthree,"[0, 1]",test\n'
+    write_files(tmp_path, {"x.csv": rows, "x.labels.csv": "label,title\nI21,Infarction\nC50,Breast cancer\n"})
+    assert [row[2] for row in read(load(tmp_path / "x.csv"))["train"]] == [["I21"], ["I21", "C50"]]
