@@ -56,7 +56,7 @@ def _is_loss(value: Any, *_: Any) -> bool:
     return _can(value, "__call__") and all(map(_is_whole, counts))
 
 
-NUMBER = Promise("a whole number of 0 or more", lambda value, *_: _is_whole(value))
+WHOLE_NUMBER = Promise("a whole number of 0 or more", lambda value, *_: _is_whole(value))
 TRUTH = Promise("True or False", lambda value, *_: isinstance(value, bool))
 STAGE_RESULT = _instance(Result)
 BACKBONE = Promise("a plant_cli.api.Backbone", lambda value, *_: isinstance(value, Backbone) and _is_whole(value.hidden_size))

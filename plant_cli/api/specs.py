@@ -180,7 +180,7 @@ class ShortlistSpec(Spec):
 
     build: Function[Callable[[Any, ShortlistInput], Shortlist]] = Function(promises.SHORTLIST)
     """`build(options, input) -> Shortlist`."""
-    most: Function[Callable[[Any, int], int] | None] = Function(promises.NUMBER, required=False)
+    most: Function[Callable[[Any, int], int] | None] = Function(promises.WHOLE_NUMBER, required=False)
     """`most(options, labels) -> int`: how many of `labels` it proposes for a document at most; for `plant plan`. By default all."""
 
 
@@ -196,7 +196,7 @@ class ScorerSpec(Spec):
     """True if it needs names of labels; without them it is left out with a note."""
     zero_shot: bool = False
     """True if it also scores labels without training documents."""
-    memory: Function[Callable[[Any, int], int] | None] = Function(promises.NUMBER, required=False)
+    memory: Function[Callable[[Any, int], int] | None] = Function(promises.WHOLE_NUMBER, required=False)
     """`memory(options, documents) -> int`, for `plant plan`: bytes that fitting needs, if they grow faster than the number of documents (a
     matrix of all pairs of documents). By default they are estimated from fits on samples.
     """
