@@ -98,6 +98,7 @@ from plant_cli.data.tables import (
 from plant_cli.data.tables import (
     whole_numbers as whole_numbers,
 )
+from plant_cli.data.text_tables import peek_text as peek_text
 from plant_cli.data.text_tables import read_rows as read_rows
 from plant_cli.data.text_tables import shorten as shorten
 from plant_cli.data.text_tables import show_names as show_names

@@ -138,6 +138,22 @@ def _write_hub(folder: Path, split: str, rows: Rows, numbers: Mapping[str, int])
     (folder / "dataset_dict.json").write_text(json.dumps({"splits": [*known, split]}))
 
 
+def _write_arff(folder: Path, split: str, rows: Rows, numbers: Mapping[str, int]) -> None:
+    cells = [
+        (text.replace("\\", r"\\").replace("'", r"\'"), [str(int(label in labels)) for label in (*numbers, "?")])
+        for _, text, labels in rows
+    ]
+    header = ["@relation x", "@attribute text string", *(f"@attribute '{label}' {{0,1}}" for label in (*numbers, "?")), "@data"]
+    write_lines(folder / f"{split}.arff", [*header, *(f"'{text}',{','.join(own)}" for text, own in cells)])
+
+
+def _write_posts(folder: Path, split: str, rows: Rows, numbers: Mapping[str, int]) -> None:
+    lines = [
+        f'<row Id="{i}" PostTypeId="1" Body="{t}" Tags="{"".join(f"&lt;{label}&gt;" for label in labels)}" />' for i, t, labels in rows
+    ]
+    write_lines(folder / f"{split}.xml", ["<posts>", *lines, "</posts>"])
+
+
 WRITERS: dict[str, Callable[[Path, str, Rows, Mapping[str, int]], None]] = {
     "attentionxml": _write_attentionxml,
     "pecos": _write_pecos,
@@ -151,4 +167,15 @@ WRITERS: dict[str, Callable[[Path, str, Rows, Mapping[str, int]], None]] = {
     "libmultilabel": lambda folder, split, rows, numbers: write_lines(
         folder / f"{split}.txt", [f"{i}\t{' '.join(labels)}\t{text}" for i, text, labels in rows]
     ),
+    "fasttext": lambda folder, split, rows, numbers: write_lines(
+        folder / f"{split}.txt", [" ".join([*(f"__label__{label}" for label in labels), text]) for _, text, labels in rows]
+    ),
+    "annotations": lambda folder, split, rows, numbers: write_lines(
+        folder / f"{split}.jsonl", [json.dumps({"id": i, "text": text, "label": labels}) for i, text, labels in rows]
+    ),
+    "references": lambda folder, split, rows, numbers: write_lines(
+        folder / f"{split}.ris", [f"TY  - JOUR\nTI  - {text}\nKW  - {';'.join(labels)}\nER  - \n" for _, text, labels in rows]
+    ),
+    "arff": _write_arff,
+    "stackexchange": _write_posts,
 }

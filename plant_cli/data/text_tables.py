@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from polars.exceptions import PolarsError
@@ -58,6 +59,8 @@ def read_text_table(path: Path, encoding: str | None, bad: BadRows) -> Iterator[
         raise DataError(what, where=f"{path}, character {head.index(chr(0)) + 1}", expected="text in UTF-8", todo=todo)
     if start == "[":
         yield _read_list(path, encoding)
+    elif start == "{" and (rows := _read_one_object(path, encoding, head)) is not None:
+        yield rows
     elif start == "{":
         yield from _read_objects(path, encoding, bad)
     else:
@@ -276,6 +279,42 @@ def _explain_values(lines: Sequence[Numbered], path: Path) -> DataError:
                 what, expected = f"'{shorten(key)}' is of type {type(value).__name__}", f"{type(seen).__name__}, as in line {first}"
                 break
     return DataError(f"a line cannot be read: {what}", where=f"{path}, line {number}", expected=expected, todo="mend or remove that line")
+
+
+def _read_one_object(path: Path, encoding: str | None, head: str) -> pl.DataFrame | None:
+    """The table in a file that is one JSON object; None if its lines are objects, or the object is a row."""
+    filled = [line for line in head.splitlines() if line.strip()]
+    if len(filled) > 1 and filled[0].rstrip().endswith("}"):
+        return None
+    try:
+        rows = unwrap_rows(json.loads(decode_text(read_bytes(path), encoding, "the file", str(path))))
+        return None if rows is None else pl.DataFrame(rows, infer_schema_length=None)
+    except (ValueError, RecursionError, PolarsError, TypeError, OverflowError, DataError):
+        return None
+
+
+def unwrap_rows(value: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """The rows in a JSON object: its list of objects, columns (lists, or objects by row), or objects by id; None if it is a row itself."""
+
+    def longest(part: Any) -> int:
+        parts = part if isinstance(part, list) else part.values() if isinstance(part, dict) else ()
+        return len(part) if isinstance(part, str) else max(map(longest, parts), default=0)
+
+    parts = list(value.values())
+    lists = [part for part in parts if isinstance(part, list) and part and all(isinstance(row, dict) for row in part)]
+    if len(lists) == 1 and longest(lists) > longest([part for part in parts if part is not lists[0]]):
+        return lists[0]
+    if isinstance(names := value.get("columns"), list) and isinstance(value.get("data"), list):
+        return [dict(zip(names, row, strict=True)) for row in value["data"]]
+    if len(parts) > 1 and all(isinstance(part, list) and len(part) == len(parts[0]) > 1 for part in parts):
+        return [dict(zip(value, row, strict=True)) for row in zip(*parts, strict=True)]
+    if len(parts) > 1 and all(isinstance(part, dict) and part for part in parts):
+        keys = list(parts[0])
+        if all(part.keys() == parts[0].keys() for part in parts) and all(key.isdecimal() for key in keys):
+            return [{name: column[key] for name, column in value.items()} for key in keys]
+        if set.intersection(*map(set, parts)):
+            return [{"doc_id": key, **row} for key, row in value.items()]
+    return None
 
 
 def _read_list(path: Path, encoding: str | None) -> pl.DataFrame:

@@ -131,6 +131,8 @@ _OPTIONS: dict[str, type[Options]] = {
 
 _TABLES = "A table with a split column, or a folder of train, validation and test tables: Parquet, JSON lines, CSV or TSV."
 _XML = "XML repository with texts: trn.json.gz and lbl.json.gz, or trn_X.txt, trn_X_Y.txt and Y.txt; filter files."
+_TOOLS = "JSON of spaCy, Prodigy, doccano, Label Studio, BioASQ, Argilla or Vertex AI: lines, or one list."
+_REFERENCES = "Records of literature: PubMed (XML or text), RIS and BibTeX; MeSH headings or keywords are the labels."
 _HUB = "Hugging Face: a folder that save_to_disk left, or a data set of the hub."
 # name, summary, where `load` and `recognise` are (a module, or a `LineFormat` in one), and the function that writes
 _READERS: Sequence[tuple[str, str, str, str | None]] = (
@@ -157,6 +159,11 @@ _READERS: Sequence[tuple[str, str, str, str | None]] = (
     ("annif-jsonl", "Annif's JSON lines: document_id, text and subjects with uri and label.", "line_formats:ANNIF_JSONL.", "write_jsonl"),
     ("annif-folder", "Annif's full texts: document.txt with document.tsv or document.key.", "annif:folder_", "write_folder"),
     ("huggingface-dataset", _HUB, "hub_datasets:", None),
+    ("fasttext", "fastText: `__label__a __label__b text` on each line.", "annotation_formats:FASTTEXT_LINES.", None),
+    ("annotations", _TOOLS, "annotation_formats:ANNOTATIONS.", None),
+    ("references", _REFERENCES, "annotation_formats:REFERENCES.", None),
+    ("arff", "ARFF of MULAN (with its XML file of labels) and MEKA (-C n in the first line), dense or sparse.", "arff:", None),
+    ("stackexchange", "Stack Exchange: Posts.xml; titles and bodies of questions, with their tags.", "annotation_formats:POSTS.", None),
 )
 _TABLE_READER, *FORMATS = (
     DatasetSpec(

@@ -7,13 +7,13 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 
 import polars as pl
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, Pieces, PlantError, SplitName, UsageError
-from plant_cli.kit import SUFFIXES, BadRows, bare_name, collect, cut_by_size, read_lines, spool
+from plant_cli.kit import SUFFIXES, BadRows, bare_name, collect, cut_by_size, peek_text, read_lines, spool
 
 DOCUMENT_SCHEMA = {"doc_id": pl.String(), "text": pl.String(), "labels": pl.List(pl.String())}
 ALIASES: dict[str, SplitName] = {
@@ -201,9 +201,11 @@ def first_lines(path: Path, count: int = LINES_SAMPLED) -> list[str]:
         with path.open("rb") as stream:
             if stream.read(4) == b"PAR1":
                 return []
-        lines = [line for _, line in islice(read_lines(path, BadRows()), count)]
+        head = peek_text(path, None)  # in which a byte of another encoding hides no format
     except (OSError, PlantError, EOFError):
         return []
+    lines = [line.removesuffix("\r") for line in head.split("\n", count)[:count]]
+    lines = lines[:-1] if head.count("\n") < count and not lines[-1] else lines  # what follows the last line end is no line
     return [] if any("\0" in line for line in lines) else lines
 
 

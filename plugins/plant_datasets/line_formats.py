@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,6 +50,10 @@ class Fault(ValueError):
     def __init__(self, why: str, column: int | None = 1, line: int = 1) -> None:
         super().__init__(why)
         self.why, self.column, self.line = why, column, line
+
+
+class PassedOver(Exception):
+    """Why what stands on a line is no labelled document, though it can be read; in words that follow a number."""
 
 
 @dataclass(frozen=True)
@@ -155,10 +160,9 @@ class LineFormat:
     ) -> Iterator[tuple[int, Document | None]]:
         """The number of each document with the document; None if its line cannot be read."""
         first = next((line for line in first_lines(path, 1) if line), "")
-        for place, line in _read_matrix(reader, path, labels) if path.suffix == ".npz" else reader.lines(path):
-            if place <= self.header:
-                continue
-            number, document = place - self.header, None
+        passed: Counter[str] = Counter()
+        for number, place, line in self.records(reader, path, labels):
+            document = None
             try:
                 parsed = self.parse(line, first)
                 if parsed is not None:
@@ -167,8 +171,17 @@ class LineFormat:
                     document = Document(number, text, ids, parsed.id)
                     labels.titles.update((label, labels.titles.get(label) or title) for label, title in parsed.titles.items())
             except Fault as fault:
-                reader.bad.add(path, place, fault.why, line, column=fault.column, expected=self.example)
+                reader.bad.add(path, place + fault.line - 1, fault.why, line, column=fault.column, expected=self.example)
+            except PassedOver as reason:
+                passed[str(reason)] += 1
             yield number, document
+        reader.remarks += [f"{path}: {count:,} {reason} are left out" for reason, count in passed.items()]
+
+    def records(self, reader: CorpusReader, path: Path, labels: NumberedLabels) -> Iterator[tuple[int, int, str]]:
+        """What holds a document each: its number, the line on which it begins (both from 1), and its content."""
+        for place, line in _read_matrix(reader, path, labels) if path.suffix == ".npz" else reader.lines(path):
+            if place > self.header:
+                yield place - self.header, place, line
 
     def find_pairs(self, folder: Path, *, raw: bool = True) -> dict[SplitPart, tuple[Path, Path | None]]:
         """The file of labels and the file of texts of each split; without `raw`, the last name of texts is tried first."""

@@ -35,6 +35,7 @@ from plant_cli.kit import (
 )
 from plant_datasets.corpus_reader import ALIASES, split_by_hash
 from plant_datasets.hub_datasets import find_class_names
+from plant_datasets.label_columns import find_columns
 
 _SAMPLE = 500  # rows that are looked at for a suggestion
 _REPEATED = 0.8  # share of distinct values from which a column has no labels: labels recur
@@ -228,6 +229,7 @@ def _map_tables(
 
     Each table comes with a prefix of its row numbers, for ids; `titled` are the labels of the table of titles.
     """
+    tables, data, said = find_columns(tables, data)
     for where, (table, _) in tables.items():
         schema = table.collect_schema()
         held, key = label_field(data.labels_column, schema.names())
@@ -245,7 +247,7 @@ def _map_tables(
         cells[where] = collect(sample, where).to_series()
     names = find_class_names(Path(next(iter(tables))), held)
     form = find_label_form(cells, data.label_separator, names, titled, key)
-    remarks = [form.remark] if form.remark else []
+    remarks = [*said, form.remark] if form.remark else [*said]
     mapped, partial_rows = {}, []
     for where, (table, prefix) in tables.items():
         whole = cells[where] if cells[where].dtype == pl.String else None

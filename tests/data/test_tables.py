@@ -42,7 +42,7 @@ from plant_cli.data.tables import (
     write_table,
     write_text_batches,
 )
-from plant_cli.data.text_tables import shorten, show_names
+from plant_cli.data.text_tables import shorten, show_names, unwrap_rows
 from plant_cli.data.vocabularies import read_vocabulary
 
 CASES = yaml.safe_load((Path(__file__).parent / "messages.yaml").read_text("utf-8"))
@@ -512,3 +512,29 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", PEAK, str(tmp_path / "rows.parquet")], capture_output=True, text=True, check=True)
     assert pl.scan_parquet(tmp_path / "rows.parquet").select(pl.len()).collect().item() == BLOCKS * ROWS
     assert int(done.stdout) < BLOCKS * ROWS * 16 // 2
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"articles": [{"text": "a b", "labels": ["x"]}, {"text": "c", "labels": []}]},
+        {"count": 2, "next": None, "schema": {"fields": []}, "data": [{"text": "a b", "labels": ["x"]}, {"text": "c", "labels": []}]},
+        {"text": ["a b", "c"], "labels": [["x"], []]},
+        {"text": {"0": "a b", "1": "c"}, "labels": {"0": ["x"], "1": []}},
+        {"columns": ["text", "labels"], "index": [0, 1], "data": [["a b", ["x"]], ["c", []]]},
+        {"d1": {"text": "a b", "labels": ["x"]}, "d2": {"text": "c", "labels": []}},
+    ],
+)
+def test_one_json_object_with_all_rows(tmp_path: Path, value: dict[str, Any], indent: int | None) -> None:
+    (tmp_path / "x.json").write_text(json.dumps(value, indent=indent))
+    frame = scan_table(tmp_path / "x.json").collect()
+    assert frame.select("text", "labels").rows() == [("a b", ["x"]), ("c", [])]
+    assert ("doc_id" in frame.columns) == ("d1" in value)
+
+
+@pytest.mark.parametrize(
+    "row", [{"text": "a longer text", "labels": ["a"], "spans": [{"start": 1}]}, {"text": "a", "labels": {"b": 1}}, {"a": {}}]
+)
+def test_one_json_object_that_is_a_row(tmp_path: Path, row: dict[str, Any]) -> None:
+    assert unwrap_rows(row) is None

@@ -307,3 +307,108 @@ def test_rows_of_a_table_of_titles_name_the_positions_of_vectors(tmp_path: Path)
     rows = 'text,labels,split\none,"[1, 0]",train\ntwo,"[1, 1]",train\nthree,"[0, 1]",test\n'
     write_files(tmp_path, {"x.csv": rows, "x.labels.csv": "label,title\nI21,Infarction\nC50,Breast cancer\n"})
     assert [row[2] for row in read(load(tmp_path / "x.csv"))["train"]] == [["I21"], ["I21", "C50"]]
+
+
+YES = "id,comment_text,toxic,obscene,insult\na,what a day,{0},{0},{0}\nb,you,{1},{0},{1}\nc,hello you,{0},{1},{0}\n"
+LABELS = [("what a day", []), ("hello you", ["obscene"]), ("you", ["toxic", "insult"])]
+
+
+def documents(dataset: Dataset) -> list[tuple[str, list[str]]]:
+    """Texts and labels of all splits."""
+    return sorted((text, labels) for rows in read(dataset).values() for _, text, labels in rows)
+
+
+@pytest.mark.parametrize(
+    ("signs", "said"),
+    [
+        (("0", "1"), "0 and 1"),
+        (("False", "TRUE"), "true and false"),
+        (("0.0", "1.0"), "0 and 1"),
+        (("-1", "1"), "-1 and 1"),
+        (("no", "yes"), "yes and no"),
+    ],
+)
+def test_a_column_for_each_label(tmp_path: Path, signs: tuple[str, str], said: str) -> None:
+    write_files(tmp_path, {"train.csv": YES.format(*signs)})
+    dataset = load(tmp_path / "train.csv")
+    assert documents(dataset) == sorted(LABELS)
+    assert dataset.remarks[1:] == [
+        f"{tmp_path}/train.csv: labels are 3 columns of {said}: toxic, obscene, insult",
+        f"{tmp_path}/train.csv: texts are the column comment_text",
+    ]
+
+
+@pytest.mark.parametrize("name", ["x.parquet", "x.jsonl"])
+@pytest.mark.parametrize("signs", [(0, 1), (False, True), (0.0, 1.0)])
+def test_a_typed_column_for_each_label(tmp_path: Path, name: str, signs: tuple[Any, Any]) -> None:
+    rows = [
+        {"text": text, "score": 0.3, "likes": 7, **{name: signs[name in own] for name in ("toxic", "obscene", "insult")}}
+        for text, own in LABELS
+    ]
+    write_table(pl.DataFrame(rows), tmp_path / name)
+    dataset = load(tmp_path / name)
+    assert documents(dataset) == sorted(LABELS)
+    assert dataset.splits["train"].collect_schema().names() == ["doc_id", "text", "score", "likes", "labels"]
+
+
+def test_label_columns_of_splits_and_what_they_leave_out(tmp_path: Path) -> None:
+    head = "text,joy,fear,unclear,likes,subreddit\n"
+    files = {"train.csv": f"{head}a b c,1,,False,0,x\nd,0,1,True,1,y\ne,NaN,0,False,3,x\n", "test.csv": f"{head}f,1,1,False,0,x\n"}
+    dataset = load(write_files(tmp_path, files))
+    assert documents(dataset) == [("a b c", ["joy"]), ("d", ["fear"]), ("e", []), ("f", ["joy", "fear"])]
+    assert dataset.remarks == [
+        f"{tmp_path}/train.csv: labels are 2 columns of 0 and 1: joy, fear",
+        f"{tmp_path}/train.csv: columns of true and false are no labels: unclear",
+        f"{tmp_path}/train.csv: 2 empty cells of labels count as no",
+    ]
+    named = load(tmp_path, labels_column="fear, unclear")
+    assert documents(named) == [("a b c", []), ("d", ["fear", "unclear"]), ("e", []), ("f", ["fear"])]
+
+
+@pytest.mark.parametrize(
+    ("files", "options", "says"),
+    [
+        (
+            {"train.csv": "text,joy,fear\na,1,0\nb,0,1\n", "test.csv": "text,joy\nc,1\n"},
+            {},
+            "1 of the 2 columns of labels are not in this table, such as fear",
+        ),
+        (
+            {"train.csv": "text,tags,old,new\na,x,1,0\nb,y,0,1\n"},
+            {},
+            "the labels may be in the column 'tags', or in 2 columns of yes and no",
+        ),
+        (
+            {"train.csv": "text,icd,old,new\na,x;y,1,0\nb,y;x,0,1\n" + "c,x;y,0,1\n" * 4},
+            {},
+            "the labels may be in the column 'icd', or in 2 columns of yes and no",
+        ),
+        ({"train.csv": "text,joy,fear\na,1,0\nb,O,1\n" + "c,0,1\n" * 40}, {}, "columns of labels hold other values than yes and no"),
+        ({"train.csv": "text,joy,fear\na,1,0\nb,0,1\n"}, {"labels_column": "joy,text"}, "the columns text are not of 0 and 1 alone"),
+        ({"train.csv": "text,likes,rank\na,1,0\nb,0,1\n" + "c,2,3\n" * 4}, {}, "there is no column 'labels'"),
+    ],
+)
+def test_label_columns_that_are_refused(tmp_path: Path, files: dict[str, str], options: dict[str, str], says: str) -> None:
+    with pytest.raises(DataError) as caught:
+        load(write_files(tmp_path, files), **options)
+    assert caught.value.what == says
+
+
+@pytest.mark.parametrize(
+    ("content", "rows"),
+    [
+        ("id,data,label\n1,a,X#Y\n2,b,X\n", [("1", "a", ["X", "Y"]), ("2", "b", ["X"])]),
+        ("Id,Title,Body,Tags\n4,How,why,c#\n", [("4", "How\nwhy", ["c#"])]),
+        (
+            "Title,abstractText,meshMajor,pmid,A,B\nT,x,Humans;Male,7,1,0\nU,y,Male,8,0,1\n",
+            [("7", "T\nx", ["Humans", "Male"]), ("8", "U\ny", ["Male"])],
+        ),
+        (
+            'text,id,topic,annotator,annotation_id,lead_time\na,1,"{""choices"":[""X"",""Y, Z""]}",1,5,2\nb,2,W,1,6,2\n',
+            [("1", "a", ["X", "Y, Z"]), ("2", "b", ["W"])],
+        ),
+    ],
+)
+def test_tables_of_tools_are_known_by_their_columns(tmp_path: Path, content: str, rows: list[tuple[str, str, list[str]]]) -> None:
+    dataset = load(write_files(tmp_path, {"train.csv": content}))
+    assert read(dataset)["train"] == [(name if dataset.remarks[0].count("Studio") == 0 else f"train-{name}", *rest) for name, *rest in rows]

@@ -1,0 +1,197 @@
+"""Tables with a column for each label, of 0 and 1, true and false or yes and no; and tables of known tools."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import polars as pl
+
+from plant_cli.api import DataError, DataSection
+from plant_cli.kit import collect, find_label_form, show_names, text_columns
+from plant_datasets.annotation_formats import answer_labels
+
+_YES = ("1", "1.0", "true", "yes", "y", "t")
+_NO = {"0": "0 and 1", "0.0": "0 and 1", "-1": "-1 and 1", "false": "true and false", "no": "yes and no", "n": "y and n", "f": "t and f"}
+_MISSING = ("", "nan", "na", "n/a", "none", "null", "\\n", "?")
+_MOST = 0.95  # of the cells from which a column is one of yes and no with errors
+_SAMPLE = 1_000  # rows
+_SHOWN = 12  # names in a message
+_RECURRING = 0.5  # share of distinct values below which the values in cells are labels
+_TEXT = 20  # mean characters of a column that may be part of the text
+_NO_LABELS = ("", "id", "index", "unnamed: 0")  # columns that may hold 0 and 1 and say something else
+_ONE_COLUMN = frozenset(
+    {"label", "tag", "tags", "category", "categories", "class", "topic", "topics", "codes", "genres", "keywords", "subjects"}
+)
+# whose tables, columns by which they are known, and those of texts, labels and ids
+_TOOLS: Sequence[tuple[str, frozenset[str], str, str, str]] = (
+    ("PubMed", frozenset({"Title", "abstractText", "meshMajor"}), "Title,abstractText", "meshMajor", "pmid"),
+    ("BioASQ", frozenset({"title", "abstractText", "meshMajor"}), "title,abstractText", "meshMajor", "pmid"),
+    ("Stack Exchange", frozenset({"Title", "Body", "Tags"}), "Title,Body", "Tags", "Id"),
+    ("arXiv", frozenset({"title", "abstract", "categories"}), "title,abstract", "categories", "id"),
+    ("doccano", frozenset({"id", "data", "label"}), "data", "label", "id"),
+)
+CorpusTables = Mapping[str, tuple[pl.LazyFrame, str]]  # by file: the table, and the prefix of its row numbers
+
+
+def find_columns(tables: CorpusTables, data: DataSection) -> tuple[CorpusTables, DataSection, list[str]]:
+    """Tables that have not the column of labels with one, and the section that names it; remarks say what was chosen.
+
+    Raises:
+        DataError: a column of labels and a column for each label both fit, or a table has not the labels of the first.
+    """
+    where, table = next((where, table) for where, (table, _) in tables.items())
+    columns = table.collect_schema().names()
+    usual = data.labels_column == DataSection.model_fields["labels_column"].default
+    named = [name.strip() for name in data.labels_column.split(",")]
+    if data.labels_column in columns or not (usual or (len(named) > 1 and set(named) <= set(columns))):
+        return tables, data, []
+    if usual and (tool := _find_tool(tables, columns, data)) is not None:
+        return tool
+    reserved = {*text_columns(data.text_column, columns), data.split_column, data.id_column, "doc_id"}
+    asked = named if not usual else [name for name in columns if name not in reserved and name.lower() not in _NO_LABELS]
+    labels, remarks = _find_binary(tables, asked, where, mixed=not usual)
+    if usual and len(labels) < 2:
+        return tables, data, []
+    if not usual and len(labels) < len(named):
+        raise DataError(
+            f"the columns {show_names(name for name in named if name not in labels)} are not of 0 and 1 alone",
+            where=f"{where}, --labels-column {data.labels_column}",
+            expected="for several columns of labels: 0 or 1, true or false, yes or no in each cell",
+            todo="name one column of labels, or columns of 0 and 1",
+        )
+    texts = data.text_column
+    if usual and any(name not in columns for name in text_columns(texts, columns)):
+        lengths = _measure_texts(table.drop(labels), where)
+        texts = max(lengths, key=lambda name: lengths[name], default=texts)
+        further = ",".join(name for name, length in lengths.items() if length > _TEXT or name == texts)
+        remarks.append(f"{where}: texts are the column {texts}" + (f" (--text-column {further} takes more)" if further != texts else ""))
+    if usual and (rival := _find_rival(table.drop(labels, *text_columns(texts, columns), strict=False), where)):
+        listed = ",".join(labels[:_SHOWN]) + (",…" if len(labels) > _SHOWN else "")
+        raise DataError(
+            f"the labels may be in the column '{rival}', or in {len(labels):,} columns of yes and no",
+            where=where,
+            expected="labels in one column, or a column for each label",
+            todo=f"say which: --labels-column {rival}, or --labels-column '{listed}'",
+        )
+    united = {name: (_unite(one, labels, name), prefix) for name, (one, prefix) in tables.items()}
+    return united, data.model_copy(update={"labels_column": "labels", "text_column": texts}), remarks
+
+
+def _find_tool(tables: CorpusTables, columns: Sequence[str], data: DataSection) -> tuple[CorpusTables, DataSection, list[str]] | None:
+    """The same of tables whose columns are those of a known tool."""
+    where = next(iter(tables))
+    for title, known, text, labels, ids in _TOOLS if data.text_column not in columns else ():
+        if known <= set(columns):
+            chosen = {"text_column": text, "labels_column": labels} | ({"id_column": data.id_column or ids} if ids in columns else {})
+            chosen |= {"label_separator": "#"} if title == "doccano" and data.label_separator is None else {}
+            return (
+                tables,
+                data.model_copy(update=chosen),
+                [f"{where}: a table of {title}: texts are the columns {text}, labels the column {labels}"],
+            )
+    if not {"id", "annotator", "annotation_id"} <= set(columns):
+        return None
+    answers = columns[columns.index("id") + 1 : columns.index("annotator")]  # the CSV of Label Studio: data, id, answers, annotator, ...
+    if len(answers) != 1:
+        return None
+    cut = pl.col(answers[0]).map_elements(_read_answer, pl.List(pl.String))
+    united = {name: (table.with_columns(cut.alias(answers[0])), prefix) for name, (table, prefix) in tables.items()}
+    return (
+        united,
+        data.model_copy(update={"labels_column": answers[0]}),
+        [f"{where}: a table of Label Studio: labels are the column {answers[0]}"],
+    )
+
+
+def _find_rival(table: pl.LazyFrame, where: str) -> str | None:
+    """A column that holds labels by its name, its lists, or cells of several values that recur."""
+    sample = collect(table.head(_SAMPLE), where)
+    for name, dtype in sample.schema.items():
+        if name.lower() in _ONE_COLUMN or dtype == pl.List(pl.String):
+            return name
+        if dtype == pl.String:
+            try:
+                parts = find_label_form({where: sample[name]}).read(sample[name], where)[0].explode().drop_nulls()
+            except DataError:
+                continue
+            if parts.len() > 1.5 * sample.height and parts.n_unique() < _RECURRING * parts.len():
+                return name
+    return None
+
+
+def _written(column: str) -> pl.Expr:
+    return pl.col(column).cast(pl.String).str.strip_chars().str.to_lowercase()
+
+
+def _find_binary(tables: CorpusTables, columns: Sequence[str], where: str, *, mixed: bool) -> tuple[list[str], list[str]]:
+    """Those columns that say yes or no in all tables, and unless `mixed` no at least once, in the most frequent notation; and remarks."""
+    first = tables[where][0]
+    schema = first.collect_schema()
+    plain = [name for name in columns if not schema[name].is_nested()]
+    sample = collect(first.head(_SAMPLE).select(_written(name) for name in plain), where)
+    likely = [name for name in plain if _share(sample[name]) >= _MOST]
+    odd: dict[str, str] = {}  # by name: the first cell that is neither yes nor no
+    notation: dict[str, str] = {}
+    blank, typed = 0, False
+    for name in likely:
+        for place, table in ((place, table) for place, (table, _) in tables.items() if name in table.collect_schema()):
+            column = collect(table.select(_written(name)), place)[name]  # one at a time: there may be thousands
+            empty = column.is_in(_MISSING).fill_null(True)
+            wrong = (~empty & ~column.is_in((*_YES, *_NO))).fill_null(False).arg_true()
+            if wrong.len():
+                odd.setdefault(name, f"'{name}' (first in row {wrong[0] + 1:,} of {place})")
+                typed = typed or not column[wrong[0]].isdecimal()  # a number may be a count
+            if place == where and (kinds := [kind for value, kind in _NO.items() if (column == value).any()]):
+                notation[name] = kinds[0]
+                blank += int(empty.sum())
+    found = {name: kind for name, kind in notation.items() if name not in odd}
+    kinds = [*found.values()]
+    usual = max(dict.fromkeys(kinds), key=kinds.count, default="0 and 1")
+    labels = [name for name in likely if name not in odd and (mixed or found.get(name) == usual)]
+    others = [name for name in found if name not in labels]
+    remarks = [f"{where}: labels are {len(labels):,} columns of {usual}: {show_names(labels)}{', …' if len(labels) > _SHOWN else ''}"]
+    remarks += [f"{where}: columns of {notation[others[0]]} are no labels: {show_names(others)}"] if others else []
+    remarks += [f"columns with further values are no labels: {', '.join([*odd.values()][:_SHOWN])}"] if odd else []
+    remarks += [f"{where}: {blank:,} empty cells of labels count as no"] if blank else []
+    if typed and len(labels) < 2 <= len(labels) + len(odd):
+        raise DataError(
+            "columns of labels hold other values than yes and no",
+            where=", ".join([*odd.values()][:_SHOWN]),
+            expected=f"{usual} in each cell, or one column with the labels of each document",
+            todo="mend these cells, or name one column with --labels-column",
+        )
+    return labels, remarks
+
+
+def _share(column: pl.Series) -> float:
+    filled = column.filter(~column.is_in(_MISSING))
+    return int(filled.is_in((*_YES, *_NO)).sum()) / filled.len() if filled.len() else 0.0
+
+
+def _read_answer(cell: str) -> list[str]:
+    try:
+        return answer_labels(json.loads(cell)) if cell[:1] in ("{", "[") else [cell]
+    except ValueError:
+        return [cell]
+
+
+def _measure_texts(table: pl.LazyFrame, where: str) -> dict[str, float]:
+    """The mean length of the texts of each column of strings."""
+    sample = collect(table.head(_SAMPLE), where)
+    means = ((name, sample[name].str.len_chars().mean()) for name, dtype in sample.schema.items() if dtype == pl.String)
+    return {name: mean for name, mean in means if isinstance(mean, float)}
+
+
+def _unite(table: pl.LazyFrame, labels: Sequence[str], where: str) -> pl.LazyFrame:
+    """The table with one column `labels` in place of these."""
+    missing = [name for name in labels if name not in table.collect_schema()]
+    if missing:
+        raise DataError(
+            f"{len(missing):,} of the {len(labels):,} columns of labels are not in this table, such as {show_names(missing[:3])}",
+            where=where,
+            expected="the same columns of labels in all tables",
+            todo="add them; or move the file out of the folder: `plant suggest` reads texts without labels",
+        )
+    yes = [pl.when(_written(name).is_in(_YES)).then(pl.lit(name)) for name in labels]
+    return table.with_columns(pl.concat_list(yes).list.drop_nulls().alias("labels")).drop(name for name in labels if name != "labels")
