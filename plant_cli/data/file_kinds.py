@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from plant_cli.api.errors import DataError
 
 HEAD = 512  # bytes of a file by which it is known
-TABLE_EXPECTED = "a table with a column of texts and a column of labels: Parquet, JSON lines, CSV or TSV"
+TABLE_EXPECTED = "a table whose first line names its columns: JSON lines, CSV or TSV; or Parquet"
 _TEXTS = "take its text out, then write texts and labels into a table, or each text into a .txt file"
 _SHEET = "open it in its program, and save the sheet as CSV in UTF-8"
 _OFFICE = _SHEET + "; of a document, save its text"

@@ -26,6 +26,7 @@ import polars as pl
 from plant_cli.api import DataError, DataSection, PlantError, UsageError, missing_package, near_names
 from plant_cli.data.file_kinds import HEAD, refuse_kind, refuse_members
 from plant_cli.data.files import naming_full_disk, replacing
+from plant_cli.data.quotes import QUOTES_EXPECTED
 
 WRITTEN = (".gz", ".zst", ".bz2", ".xz")  # suffixes of packed files
 SUFFIXES = (*WRITTEN, ".zip")  # of those that are read
@@ -385,7 +386,9 @@ class BadRows:
     strict: bool = False  # the first is an error
     rejects: Path | None = None  # where `close` writes them
     todo: str = ADVICE  # what to do about the first one, where it is an error
+    literal: bool = False  # a row that must be guessed at is an error, too
     rows: list[BadRow] = field(default_factory=list)
+    notes: dict[tuple[Path, str], list[int]] = field(default_factory=dict)  # lines of rows that were read in another way, by file and why
 
     @classmethod
     def of(cls, data: DataSection) -> BadRows:
@@ -397,7 +400,7 @@ class BadRows:
             if first != "\t".join(HEADER).encode():
                 what, expected = "the rejects would replace another file", "a new file, or rejects of an earlier command"
                 raise UsageError(what, where=f"--rejects {rejects}", expected=expected, todo="choose another name")
-        return cls(strict=data.strict, rejects=rejects)
+        return cls(strict=data.strict, rejects=rejects, literal=data.strict)
 
     def add(
         self,
@@ -416,18 +419,34 @@ class BadRows:
             raise DataError(f"a row cannot be read: {why}", where=row.place, expected=expected, todo=self.todo)
         self.rows.append(row)
 
+    def note(self, path: Path, line: int, why: str, *, read: bool = False) -> None:
+        """Take note of a row whose quotes do not fit, and that was read in another way; `DataError` if none is allowed.
+
+        One that is `read` as it is has no such error.
+        """
+        if self.literal and not read:
+            raise DataError(
+                f"the quotes of a row do not fit: {why}", where=f"{path}, line {line:,}", expected=QUOTES_EXPECTED, todo=self.todo
+            )
+        self.notes.setdefault((path, why), []).append(line)
+
     def close(self) -> list[str]:
-        """Write the file of rejects, if there is to be one; the remark that says what was left out (none if nothing was)."""
+        """Write the file of rejects, if there is to be one; remarks on what was left out and what was read in another way."""
         if self.rejects is not None:
             with replacing(self.rejects) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
                 writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
                 writer.writerow(HEADER)
                 writer.writerows((row.path, row.line, row.column, row.why, row.content) for row in self.rows)
+        remarks = [
+            f"{path}: {why} ({'line' if len(lines) == 1 else f'{len(lines):,} rows, lines'} {', '.join(map(str, lines[:LINES_LISTED]))}"
+            f"{', …' if len(lines) > LINES_LISTED else ''})"
+            for (path, why), lines in self.notes.items()
+        ]
         if not self.rows:
-            return []
+            return remarks
         listed = "; ".join(map(str, self.rows[:LINES_LISTED])) + ("; …" if len(self.rows) > LINES_LISTED else "")
         kept = "--rejects FILE keeps them" if self.rejects is None else f"they are in {self.rejects}"
-        return [f"{len(self.rows):,} rows cannot be read and are left out ({kept}; --strict stops instead): {listed}"]
+        return [*remarks, f"{len(self.rows):,} rows cannot be read and are left out ({kept}; --strict stops instead): {listed}"]
 
 
 def read_lines(
@@ -487,7 +506,7 @@ def _read_wide(path: Path, codec: str, *, ends: bool) -> Iterator[tuple[int, str
                 yield number, line if ends else line.removesuffix("\n").removesuffix("\r")
         except UnicodeError as error:
             raise DataError(
-                f"the file is not {codec.upper()}: {error}",
+                f"the file is not {codec.upper()}",
                 where=f"{path}, line {number + 1:,}",
                 expected=f"text in {codec.upper()}, as its first bytes or --encoding say",
                 todo="make the file again, or name its encoding with --encoding",

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -15,10 +16,11 @@ from typing import Any
 import polars as pl
 from polars.exceptions import PolarsError
 
-from plant_cli.api.errors import DataError, first_line
+from plant_cli.api.errors import DataError
 from plant_cli.data.blocks import cut_by_size
 from plant_cli.data.file_kinds import TABLE_EXPECTED, refuse_text
 from plant_cli.data.lines import BadRows, decode_text, find_encoding, open_bytes, read_bytes, read_lines
+from plant_cli.data.quotes import LINES_TRIED, QUOTES_EXPECTED, count_parts, is_row, read_bare, reread, swallows
 
 CHARACTERS_PER_BLOCK = 1 << 26  # characters that are parsed together
 LONGEST_ROW = 1 << 29  # characters of a row
@@ -26,6 +28,7 @@ _PEEK = 1 << 20  # bytes
 _SEPARATORS = "\t,;|"
 _BARE_RETURN = re.compile(r"\r(?!\n|\Z)")
 _QUOTED = re.compile('"[^"]*"')
+_EXCEL = re.compile(r'\A"?sep=(.)"?\r?\n')
 _SURROGATES = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)")  # both halves of a character, or one alone
 _BEYOND = "a number of thousands of digits, or lists within lists beyond measure"
 _LONGEST_NAME, _MOST_NAMES = 40, 12
@@ -68,10 +71,10 @@ def read_text_table(path: Path, encoding: str | None, bad: BadRows) -> Iterator[
 
 
 def peek_text(path: Path, encoding: str | None) -> str:
-    """The beginning of a text file."""
+    """The beginning of a text file, without a line `sep=;` of Excel."""
     with open_bytes(path) as stream:
         start = stream.read(_PEEK)
-    return start.decode(find_encoding(start[:4], encoding, str(path)), "replace")
+    return _EXCEL.sub("", start.decode(find_encoding(start[:4], encoding, str(path)), "replace"), count=1)
 
 
 def peek_names(head: str) -> list[str]:
@@ -86,30 +89,58 @@ def peek_names(head: str) -> list[str]:
 
 
 class _Lines:
-    """The lines of a file for `csv`, which takes a carriage return alone for an end: it is given NUL in its place."""
+    """The lines of a file for `csv`, which takes a carriage return alone for an end: it is given NUL in its place.
+
+    The lines of a row are held until the next row begins, since some of them may be read again.
+    """
 
     def __init__(self, path: Path, encoding: str | None, bad: BadRows) -> None:
         self.path, self.encoding, self.bad = path, encoding, bad
-        self.number = self.size = 0  # of the last line that was given, and characters since the last row
-        self.returns = self.ended = False
+        self.source = read_lines(path, bad, encoding, ends=True, surrogates=True)
+        self.waiting: deque[Numbered] = deque()  # lines that were given, and will be again
+        self.held: list[Numbered] = []  # lines since the last row
+        self.broken: set[int] = set()  # those that went to `bad`
+        self.size = 0  # characters of the lines that are held
+        self.returns = False
 
     def __iter__(self) -> Iterator[str]:
-        for number, line in read_lines(self.path, self.bad, self.encoding, ends=True, surrogates=True):
-            self.number, self.size = number, self.size + len(line)
-            if "\0" in line:
-                raise DataError(
-                    "the file holds a zero byte",
-                    where=f"{self.path}, line {self.number}",
-                    expected="text",
-                    todo=f"remove it: tr -d '\\000' < {self.path} > clean{self.path.suffix}",
-                )
-            if self.size > LONGEST_ROW:
+        while True:
+            while self.waiting and self.size <= LONGEST_ROW:
+                yield self._hold(*self.waiting.popleft())
+            known = len(self.bad.rows)
+            for number, line in self.source if self.size <= LONGEST_ROW else ():
+                if len(self.bad.rows) > known:
+                    known = len(self.bad.rows)
+                    self.broken.update(row.line for row in self.bad.rows[-1:] if (row.path, row.line) == (self.path, number))
+                if "\0" in line:
+                    raise self._zero_byte(number)
+                if "\r" in line and _BARE_RETURN.search(line):
+                    self.returns = True
+                    line = _BARE_RETURN.sub("\0", line)
+                yield self._hold(number, line)
+                if self.waiting or self.size > LONGEST_ROW:
+                    break
+            else:
                 return
-            if "\r" in line and _BARE_RETURN.search(line):
-                self.returns = True
-                line = _BARE_RETURN.sub("\0", line)
-            yield line
-        self.ended = True
+
+    def _hold(self, number: int, line: str) -> str:
+        self.held.append((number, line))
+        self.size += len(line)
+        return line
+
+    def _zero_byte(self, number: int) -> DataError:
+        return DataError(
+            "the file holds a zero byte",
+            where=f"{self.path}, line {number}",
+            expected="text",
+            todo=f"remove it: tr -d '\\000' < {self.path} > clean{self.path.suffix}",
+        )
+
+    def begin_row(self, back: int | None = None) -> None:
+        """Forget the lines of the last row; those after the first `back` are given again."""
+        if back is not None:
+            self.waiting.extendleft(reversed(self.held[back:]))
+        self.held, self.size = [], 0
 
 
 def read_rows(
@@ -118,27 +149,17 @@ def read_rows(
     """The rows of a table with the line on which each begins, the header first; blank lines are left out.
 
     A row that has more fields than the header, or bytes that are not in the encoding, goes to `bad`. A row with fewer fields is filled
-    up with empty ones; it goes to `bad` too where rows must be as long as the header (`exact`).
+    up with empty ones; it goes to `bad` too where rows must be as long as the header (`exact`). A row whose quotes do not fit is read as
+    it was meant, of which `bad` takes note.
 
     Raises:
-        DataError: a quoted field is not closed, or the header is not in the encoding.
+        DataError: the header is not in the encoding, or a quoted field of it is not closed.
     """
     csv.field_size_limit(2**31 - 1)
-    lines, start, width = _Lines(path, encoding, bad), 1, 0
-    rows = csv.reader(lines, delimiter=separator)
-    while True:
-        before, row = len(bad.rows), next(rows, None)
-        if row is None:
-            return
-        if lines.ended or lines.size > LONGEST_ROW:  # only a quoted field asks for a line beyond the last one
-            raise DataError(
-                "a quoted field is not closed",
-                where=f"{path}, line {start}",
-                expected='fields with quotes written as "…", and quotes inside them doubled',
-                todo="close the quotes, or write the table as JSON lines or Parquet",
-            )
-        line, start, lines.size = start, lines.number + 1, 0
-        wrong = len(bad.rows) > before
+    lines, width = _Lines(path, encoding, bad), 0
+    for line, row, wrong in _split_rows(lines, separator):
+        if line == 1 and separator.join(row) in (f"sep={separator}", f'"sep={separator}"'):
+            continue
         if not (row or width == 1 if width else any(map(str.strip, row))):
             continue
         if wrong and not width:
@@ -152,7 +173,61 @@ def read_rows(
             expected = f"{width} fields, those that contain {separator!r} in double quotes"
             bad.add(path, line, f"{len(row)} fields, the header has {width}", separator.join(row), expected=expected)
         elif not wrong:
-            yield line, row + [""] * (width - len(row))
+            if len(row) < width:
+                bad.note(path, line, f"fewer than the {width} fields of the header: the others are empty", read=True)
+                row += [""] * (width - len(row))
+            yield line, row
+
+
+def _split_rows(lines: _Lines, separator: str) -> Iterator[tuple[int, list[str], bool]]:
+    """Rows, blank ones among them, with the line on which each begins and whether a line of it went to `bad`.
+
+    Those whose quotes do not fit are read again.
+    """
+    rows, width = csv.reader(lines, delimiter=separator, strict=True), 0
+    while True:
+        try:
+            row, fits = next(rows, None), True
+        except csv.Error:  # a quoted field is not closed, or there is more behind its end
+            row, fits = None, False
+        if not lines.held:
+            return
+        held, count = lines.held, None
+        if not fits and not width:
+            expected, todo = "names in quotes that are closed, with quotes inside them doubled", "close the quotes"
+            raise DataError(
+                "a quoted field of the header is not closed", where=f"{lines.path}, line {held[0][0]}", expected=expected, todo=todo
+            )
+        if width and (not fits or len(held) > 1 or (row is not None and len(row) > width and f'{separator} "' in held[0][1])):
+            row, count = _mend_row(lines, row, separator, width)
+            rows = rows if count is None else csv.reader(lines, delimiter=separator, strict=True)
+        lines.begin_row(count)
+        width = width or (len(row) if row and any(map(str.strip, row)) and row[0] != "sep=" else 0)
+        if row is not None:
+            yield held[0][0], row, bool(lines.broken) and not lines.broken.isdisjoint(number for number, _ in held[:count])
+
+
+def _mend_row(lines: _Lines, row: list[str] | None, separator: str, width: int) -> tuple[list[str] | None, int | None]:
+    """What a row of several lines is, or one whose quotes do not fit (None): its fields, and of how many lines; None: all of them."""
+    if row is None:
+        for _ in islice(lines, max(0, LINES_TRIED - len(lines.held))):  # they are held then
+            pass
+    line, texts = lines.held[0][0], [text for _, text in lines.held]
+    found = None if row is not None and len(row) <= width else reread(texts, separator, width)
+    taken = texts[: found[1]] if found is not None else [] if row is None else texts
+    if len(taken) > 1 and taken[1].count(separator) == width - 1:
+        others = count_parts(peek_text(lines.path, lines.encoding), separator, width)
+        if swallows(taken, separator, width, others):
+            lines.bad.note(lines.path, line, f"a quote without an end took in {len(taken):,} lines, which are rows by themselves")
+            return read_bare(texts[0], separator), 1
+    if found is not None:
+        lines.bad.note(lines.path, line, found[2])
+        return found[0], found[1]
+    if row is not None:
+        return row, None
+    end = next((place for place, text in enumerate(texts) if place and is_row(text, separator, width)), len(texts))
+    lines.bad.add(lines.path, line, "its quotes do not close", "".join(texts[:end]), expected=QUOTES_EXPECTED)
+    return None, end
 
 
 def _read_separated(path: Path, encoding: str | None, bad: BadRows, head: str) -> Iterator[pl.DataFrame]:
@@ -162,7 +237,7 @@ def _read_separated(path: Path, encoding: str | None, bad: BadRows, head: str) -
         raise DataError("the file is empty", where=str(path), expected="a header or a JSON object in line 1", todo="make the file again")
     if separator is None or not any(_parse_rows(head, separator)):
         what, expected = "the file is not a table: nothing parts its first line into columns", TABLE_EXPECTED
-        todo = "name a table; for a format of another tool, name it with --dataset (`plant plugins` lists them)"
+        todo = "name a table, or write the texts and their labels as one"
     elif "\r" in first.strip():
         what, expected = "the lines end in carriage returns alone", "line feeds, as all systems of today write them"
         todo = f"convert them: tr '\\r' '\\n' < {path} > converted.csv"
@@ -180,6 +255,7 @@ def _read_separated(path: Path, encoding: str | None, bad: BadRows, head: str) -
 
 def _check_names(row: Sequence[str], where: str) -> list[str]:
     """The names of the columns; refuses two of one name, since it could not be said which of them is meant."""
+    row = [name.strip() for name in row]
     repeated = sorted({name for name in row if name and row.count(name) > 1})
     if repeated:
         what, todo = f"{row.count(repeated[0])} columns are called '{shorten(repeated[0])}'", "rename or remove all but one of them"
@@ -256,7 +332,7 @@ def _find_fault(line: str) -> tuple[str, int | None] | None:
         value = json.loads(line, parse_constant=refuse)
         json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
-        return f"not JSON: {error.msg}", error.colno
+        return "not JSON", error.colno
     except UnicodeEncodeError:
         return "a string holds half a character", None
     except (ValueError, RecursionError) as error:
@@ -264,8 +340,8 @@ def _find_fault(line: str) -> tuple[str, int | None] | None:
     return None if isinstance(value, dict) else (f"a JSON {type(value).__name__}, not an object", None)
 
 
-def _explain_values(lines: Sequence[Numbered], path: Path) -> DataError:
-    """The first of JSON objects, each right in itself, with which polars does not read the lines so far."""
+def _explain_values(lines: Sequence[Numbered], path: Path, place: str = "line") -> DataError:
+    """The first of JSON objects, each right in itself, with which polars does not read the lines (or the objects of a list) so far."""
     last = bisect_left(range(len(lines) - 1), True, key=lambda i: _read_ndjson(lines[: i + 1]) is None)
     number, text = lines[last]
     what, expected = "its values are of other types than those before it", "objects with the same types in every line"
@@ -276,9 +352,14 @@ def _explain_values(lines: Sequence[Numbered], path: Path) -> DataError:
             kinds = ((first, json.loads(earlier).get(key)) for first, earlier in lines[:last])
             first, seen = next(((first, seen) for first, seen in kinds if seen is not None), (number, value))
             if value is not None and type(seen) is not type(value):
-                what, expected = f"'{shorten(key)}' is of type {type(value).__name__}", f"{type(seen).__name__}, as in line {first}"
+                what, expected = f"'{shorten(key)}' is of type {type(value).__name__}", f"{type(seen).__name__}, as in {place} {first}"
                 break
-    return DataError(f"a line cannot be read: {what}", where=f"{path}, line {number}", expected=expected, todo="mend or remove that line")
+    return DataError(
+        f"{place} {number} cannot be read: {what}",
+        where=f"{path}, {place} {number}",
+        expected=expected,
+        todo=f"mend or remove that {place}",
+    )
 
 
 def _read_one_object(path: Path, encoding: str | None, head: str) -> pl.DataFrame | None:
@@ -326,15 +407,10 @@ def _read_list(path: Path, encoding: str | None) -> pl.DataFrame:
             return pl.DataFrame(rows, infer_schema_length=None)
         what, where = "the JSON list does not hold objects", str(path)
     except json.JSONDecodeError as error:
-        what, where, cause = f"the JSON cannot be read: {error.msg}", f"{path}, line {error.lineno}, column {error.colno}", error
+        what, where, cause = "the JSON cannot be read", f"{path}, line {error.lineno}, column {error.colno}", error
     except (RecursionError, ValueError) as error:
         why = "a string holds half a character" if isinstance(error, UnicodeEncodeError) else _BEYOND
         what, where, cause = f"the JSON cannot be read: {why}", str(path), error
     except (PolarsError, TypeError, OverflowError) as error:
-        raise DataError(
-            f"the objects of the JSON list do not fit one table: {first_line(error)}",
-            where=str(path),
-            expected="the same types in every object",
-            todo="mend the objects that differ",
-        ) from error
+        raise _explain_values([(place, json.dumps(row)) for place, row in enumerate(rows, start=1)], path, "object") from error
     raise DataError(what, where=where, expected='a list of objects: [{"text": …, "labels": […]}, …]', todo="mend the file") from cause

@@ -306,6 +306,13 @@ def _map_columns(
 def _missing_column(name: str, flag: str, table: pl.LazyFrame, data: DataSection, path: Path | str) -> DataError:
     """The error with near names, and the columns that the user may have meant, by a sample of their rows."""
     columns = table.collect_schema().names()
+    if any(shorten(column) != column for column in columns):  # no name is so long: it is a document
+        return DataError(
+            f"there is no column '{name}': the first line does not name the columns, but holds a document",
+            where=f"{path}, line 1",
+            expected=_MEANINGS.get(flag, "a column of that name"),
+            todo="write the names of the columns on a line above it, such as text,labels",
+        )
     guessed = _guess_flags(table, data, str(path))
     near = near_names(name, map(shorten, columns))
     without = "" if flag != "--labels-column" or flag in guessed else "; where there is none, add it: models learn from labelled documents"

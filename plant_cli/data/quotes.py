@@ -1,0 +1,106 @@
+"""Rows of CSV and TSV whose quotes are not as the format asks: how they are recognised, and what they were meant to be."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+
+QUOTES_EXPECTED = 'fields with quotes written as "…", and quotes inside them doubled'
+LINES_TRIED = 1000  # lines that a row whose quotes do not fit may have
+_LONGEST, _WIDEST = 1 << 17, 20  # its characters and fields: every way to cut it is tried
+_FEWEST = 3  # lines of a field that swallowed rows
+_FEW = 5  # of more lines, some may be no rows by themselves
+_MOST = 0.8  # of the lines of a field are rows by themselves: it swallowed them
+_RECURRING = 0.5  # of the parts of cells of such rows are in other rows, too
+_WAYS = (
+    (r'(?:[^"\\]|\\.|"")*', r"quotes within a field are written as \""),
+    (".*?", "quotes within a field are not doubled, or blanks stand beside quotes"),
+)
+_BARE = "quotes are part of the text"
+
+
+@cache
+def _row_pattern(separator: str, width: int, text: str) -> re.Pattern[str]:
+    """A row of so many fields, each with this `text` in quotes, or bare."""
+    mark = re.escape(separator)
+    return re.compile(mark.join([rf'(?: *"({text})" *|((?! *")[^{mark}\n]*))'] * width), re.DOTALL)
+
+
+def reread(lines: Sequence[str], separator: str, width: int) -> tuple[list[str], int, str] | None:
+    r"""A row whose quotes do not fit, from its first line on: its fields, how many lines it has, and how its quotes are meant.
+
+    It is read with `\"` for a quote, if that occurs; else with quotes that are not doubled, over as few lines as make all its fields; else
+    without quoting, which comes first between tabs. None: in no way has it as many fields as the header.
+    """
+    bare = None if width != len(row := read_bare(lines[0], separator)) else (row, 1, _BARE)
+    for text, how in _WAYS if width <= _WIDEST else ():
+        if text == _WAYS[0][0] and not any('\\"' in line for line in lines):
+            continue
+        if text == _WAYS[1][0] and separator == "\t" and bare is not None:
+            break
+        pattern, row_text = _row_pattern(separator, width, text), ""
+        for count, line in enumerate(lines[:LINES_TRIED], start=1):
+            row_text += line
+            if len(row_text) > _LONGEST:
+                break
+            if '"' in line and (match := pattern.fullmatch(row_text.rstrip("\r\n"))):
+                pairs = [match.group(2 * place + 1, 2 * place + 2) for place in range(width)]
+                return [bare if quoted is None else _unquote(quoted) for quoted, bare in pairs], count, how
+    return bare
+
+
+def read_bare(line: str, separator: str) -> list[str]:
+    """The fields of a line without quoting."""
+    return line.rstrip("\r\n").split(separator)
+
+
+def _unquote(text: str) -> str:
+    return re.sub(r'\\(["\\])', r"\1", text).replace('""', '"') if '\\"' in text else text.replace('""', '"')
+
+
+def is_row(line: str, separator: str, width: int) -> bool:
+    """Whether a line is a row by itself, with quotes that fit."""
+    try:
+        return len(next(csv.reader([line], delimiter=separator, strict=True), [])) == width
+    except csv.Error:
+        return False
+
+
+def swallows(lines: Sequence[str], separator: str, width: int, others: Sequence[Counter[str]]) -> bool:
+    """Whether a quoted field swallowed rows, by the lines of its row.
+
+    They have as many fields as the header, and half of the parts of their cells are among those of other rows (see `count_parts`), with at
+    least two characters for each row that is whole in it. Of many lines between tabs, which texts seldom have, that number is enough.
+    """
+    rows = [read_bare(line, separator) for line in lines]
+    whole = sum(len(row) == width for row in rows)
+    if width < 2 or len(rows) < _FEWEST or whole < (len(rows) if len(rows) <= _FEW else _MOST * len(rows)):
+        return False
+    if separator == "\t" and _FEW < len(rows) == whole:
+        return True
+    opened = next((place for place, cell in enumerate(rows[0]) if cell.lstrip().startswith('"')), 0)
+    inside = [(place, cell) for row in rows[1:-1] for place, cell in enumerate(row) if place != opened]
+    inside += [*enumerate(rows[0])][opened + 1 :] + [*enumerate(rows[-1])][:opened]
+    parts = [(place, part) for place, cell in inside if place < width for part in _split_parts(cell)]
+    known = [part for place, part in parts if others[place][part]]
+    return len("".join(known)) >= max(3, 2 * (len(rows) - 2)) and len(known) >= _RECURRING * len(parts)
+
+
+def _split_parts(cell: str) -> list[str]:
+    """What recurs in cells of labels: a label, in quotes or not."""
+    return [part for part in re.split(r"[;|]", cell.strip('"')) if part]
+
+
+def count_parts(head: str, separator: str, width: int) -> list[Counter[str]]:
+    """By column: what is in rows of a single line at the beginning of a table, and how often."""
+    parts: list[Counter[str]] = [Counter() for _ in range(width)]
+    rows, last = csv.reader(head.splitlines(keepends=True), delimiter=separator), 0
+    for row in rows:
+        if len(row) == width and rows.line_num == last + 1:
+            for place, cell in enumerate(row):
+                parts[place].update(_split_parts(cell))
+        last = rows.line_num
+    return parts
