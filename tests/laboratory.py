@@ -75,7 +75,8 @@ class Laboratory:
     def play(self, name):
         def run(context, options):
             self.calls.append(name)
-            return self.on[name](context) if name in self.on else Result()
+            given = self.on[name](context) if name in self.on else Result()
+            return given if isinstance(given, Result) else Result(data=given)
 
         return run
 

@@ -192,6 +192,22 @@ def test_what_a_plugin_prints_on_import_is_no_result(plugins: Registry, tmp_path
     assert capsys.readouterr() == ("", "loading roses\n")
 
 
+def test_what_a_plugin_does_on_import_is_laid_to_it(
+    plugins: Registry, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The current folder stays; a plugin that takes long, or during which the user interrupts, is named with how to leave it out."""
+    here = os.getcwd()
+    _load(plugins, tmp_path, rose="import os\nos.chdir('/')\n" + GOOD)
+    assert (os.getcwd(), plugins.plugins[0].state) == (here, "ok")
+    assert "the plugin 'rose' changed the current folder" in capsys.readouterr().err
+    monkeypatch.setattr("plant_cli.registry.SLOW", 0.0)
+    _load(plugins, tmp_path, slow="")
+    assert "loading the plugin 'slow' took 0 seconds (PLANT_PLUGINS=-slow leaves it out)" in capsys.readouterr().err
+    with pytest.raises(KeyboardInterrupt):
+        _load(plugins, tmp_path, weed="raise KeyboardInterrupt\n")
+    assert "interrupted while the plugin 'weed' was loaded (PLANT_PLUGINS=-weed leaves it out)" in capsys.readouterr().err
+
+
 def test_the_innermost_plugin_of_others_is_blamed(plugins: Registry, tmp_path: Path) -> None:
     _load(plugins, tmp_path, rose=GOOD.replace("lambda options: None", "lambda options: options.nothing"))
     spec, options = plugins.resolve(LossSpec, Choice(name="thorn"))

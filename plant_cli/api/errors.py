@@ -133,8 +133,13 @@ def refuse_repeated(names: Sequence[str], what: str) -> None:
         raise UsageError(f"'{repeated}' is given twice", expected=f"different {what}s", todo=f"name each {what} once")
 
 
+PICKLE_REFUSED = "UnpicklingError"
+
+
 def first_line(error: BaseException) -> str:
     """The first line of an error's message, at most 200 characters; the name of its class if it has no message."""
+    if type(error).__name__ == PICKLE_REFUSED:  # torch's message tells how to read such a file all the same
+        return "it holds other objects than numbers"
     said = str(error).strip()
     return said.splitlines()[0][:200] if said else type(error).__name__
 

@@ -84,10 +84,10 @@ class Promise:
 
 
 def describe_value(value: Any) -> str:
-    """What a value is, for messages: None, or its class, with its shape if it has one."""
+    """What a value is, for messages: None, or its class, with dtype and shape if it has them."""
     shape = getattr(value, "shape", None)
     kind = "None" if value is None else f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-    return kind + (f" of shape {tuple(shape)}" if isinstance(shape, tuple) else "")
+    return kind + (f" of {getattr(value, 'dtype', 'what')}, shape {tuple(shape)}" if isinstance(shape, tuple) else "")
 
 
 class ExitCalled(RuntimeError):

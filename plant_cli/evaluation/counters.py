@@ -228,10 +228,10 @@ def compute_families(
                 )
             values[value.name], owners[value.name] = value, spec.name
     absent = {*wanted} - {*values, *find_missing(families, data, "")}
-    for spec, error in failed:
+    for spec, fault in failed:
         if warn is None or any("[" not in name for name in absent):
-            raise error
-        warn(f"{error.what}: it is passed over ({_leave_out(spec)})")
+            raise fault
+        warn(f"{fault.what}: it is passed over ({_leave_out(spec)})")
     return list(values.values())
 
 

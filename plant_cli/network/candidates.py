@@ -166,7 +166,8 @@ def _checked(name: str, proposals: Sequence[Rows], documents: int, labels: int) 
         )
 
     if not promises.PROPOSALS.is_kept(proposals):
-        refuse(f"proposes {describe_value(proposals)}, not an array of labels for each document")
+        wrong = [one for one in proposals if not promises.PROPOSALS.is_kept([one])] if isinstance(proposals, Sequence) else []
+        refuse(f"proposes {describe_value(wrong[0] if wrong else proposals)}, not an array of labels for each document")
     found = list(proposals)
     if len(found) != documents:
         refuse(f"proposes labels for {len(found)} documents, not {documents}")

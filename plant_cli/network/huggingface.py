@@ -15,13 +15,15 @@ import transformers
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from plant_cli.api import ComponentError, ResourceError, first_line
+from plant_cli.api import ArtefactError, ComponentError, ResourceError, first_line
 from plant_cli.api.model import TokenBatch
 from plant_cli.data.files import hash_strings
 from plant_cli.network import quantization
 from plant_cli.network.bert import Bert, load_bert, make_bert
 from plant_cli.network.profile import HuggingFaceOptions
 from plant_cli.network.windows import check_overlap, cut, join_windows, readable_positions, restore_trainable, save_trainable, split_layers
+
+PICKLED = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".pickle")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +180,8 @@ def load_pretrained(profile: Profile, options: HuggingFaceOptions) -> Any:
     Under `torch.device("meta")` it is built from config.json alone, as `plant plan` asks: all shapes, no weights.
     """
     packed = profile.packed
+    if packed is None and torch.get_default_device().type != "meta":
+        _refuse_pickles(Path(profile.model))
     if profile.kind == "encoder" and options.adapter == "none" and options.quantization == "none":  # a frozen BERT needs torch alone
         with _explained(profile):
             if packed is None:
@@ -187,6 +191,19 @@ def load_pretrained(profile: Profile, options: HuggingFaceOptions) -> Any:
         if plain is not None:
             return plain
     return _load_any(profile, options)
+
+
+def _refuse_pickles(folder: Path) -> None:
+    """Refuse a local model whose weights are in pickled files alone: these can hold code."""
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    pickled = next((name for name in sorted(names) if name.endswith(PICKLED)), None)
+    if pickled is not None and not any(name.endswith(".safetensors") for name in names):
+        raise ArtefactError(
+            f"the weights of the model are in {pickled}, a pickled file, which can hold code: it is not read",
+            where=str(folder),
+            expected="weights as safetensors (model.safetensors), the only form that is read",
+            todo="take the model in that form, as most models on the hub are, or have it converted by somebody who trusts its source",
+        )
 
 
 def _load_any(profile: Profile, options: HuggingFaceOptions) -> Any:
@@ -218,7 +235,8 @@ def _make_network(profile: Profile, options: HuggingFaceOptions, formats: Mappin
         if weightless:
             make = partial(transformers.AutoModel.from_config, config, **trusted)
         else:
-            make = partial(transformers.AutoModel.from_pretrained, profile.model, revision=profile.revision, **trusted, **formats)
+            safe = {"revision": profile.revision, "use_safetensors": True}
+            make = partial(transformers.AutoModel.from_pretrained, profile.model, **safe, **trusted, **formats)
     try:
         network = make(add_pooling_layer=False) if profile.kind == "encoder" else make()
     except TypeError:  # an architecture without the pooling layer that encoders may leave out

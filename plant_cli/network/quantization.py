@@ -18,6 +18,7 @@ from torch.nn.utils import parametrize
 from plant_cli.api import ArtefactError, ComponentError
 from plant_cli.data.files import hash_strings, read_json, write_json
 from plant_cli.network.profile import HuggingFaceOptions
+from plant_cli.network.tensors import read_tensors
 
 BASE = "base.json"
 ADAPTER_ALONE: dict[str, Any] = {"save_embedding_layers": False}  # by default peft asks the hub whether the vocabulary has grown
@@ -142,7 +143,7 @@ def _fingerprint(network: Any) -> str:
 
 def restore_adapter(network: Any, folder: Path) -> None:
     """Read back an adapter in peft's layout; every name and shape must fit."""
-    from peft import get_peft_model_state_dict, load_peft_weights, set_peft_model_state_dict
+    from peft import get_peft_model_state_dict, set_peft_model_state_dict
 
     base = read_json(folder / BASE, "the note of what an adapter was trained on") if (folder / BASE).exists() else {}
     if base.get("embedding", _fingerprint(network)) != _fingerprint(network):
@@ -153,7 +154,7 @@ def restore_adapter(network: Any, folder: Path) -> None:
             todo="give the model that the adapter was trained on: --set model.backbone.model=FOLDER",
         )
     ours = {name: tuple(tensor.shape) for name, tensor in get_peft_model_state_dict(network, **ADAPTER_ALONE).items()}
-    weights = load_peft_weights(str(folder), device="cpu")
+    weights, _ = read_tensors(folder / "adapter_model.safetensors", "the adapter", "train again: plant finetune --force")
     theirs = {name: tuple(tensor.shape) for name, tensor in weights.items()}
     wrong = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
     if wrong:

@@ -159,7 +159,8 @@ class StageFolder:
         if record is None or record.status != "done":
             state, again = "has not run", todo
             if record is not None:
-                state, again = f"is not done: {record.status}", f"{todo}; with --resume it goes on where it stopped"
+                status = "its process is at work, or ended without a word" if record.status == "running" else record.status
+                state, again = f"is not done: {status}", f"{todo}; with --resume it goes on where it stopped"
             if os.path.lexists(self._previous):
                 again += f"; the finished one that it was to replace waits in {self._previous}"
             raise ArtefactError(f"the stage '{self.name}' {state}", where=str(self.path), expected="a finished stage", todo=again)

@@ -190,7 +190,7 @@ def _disk_full(error: BaseException, folder: Path, kept: str, code: int, *, resu
 
 
 def _out_of_memory(error: BaseException, folder: Path, kept: str, options: Collection[str]) -> ResourceError:
-    if not BATCH_OPTIONS & {*options}:
+    if not BATCH_OPTIONS & {*options} and "cuda" not in str(error).lower():
         return ResourceError(
             f"memory ran out: {first_line(error)}",
             where=f"while making {folder}",

@@ -15,7 +15,8 @@ from accelerate.tracking import LOGGER_TYPE_TO_CLASS, filter_trackers
 from pydantic import TypeAdapter
 from torch import nn
 
-from plant_cli.api import ArtefactError, ComponentError, PlantError, near_names
+from plant_cli.api import ArtefactError, ComponentError, PlantError, first_line, near_names
+from plant_cli.api.errors import PICKLE_REFUSED
 from plant_cli.data.files import read_json, remove, replacing, write_json
 from plant_cli.network.tensors import read_tensors, write_tensors
 from plant_cli.runs.damage import CHECKPOINT_MARK, examine_marked, require_marked, write_mark
@@ -128,7 +129,11 @@ def load_checkpoint(
             _require_fit(network, weights)
             optimizer.load_state_dict(state)
         except Exception as error:  # whatever a damaged file makes of its reader
-            why = error.what if isinstance(error, PlantError) else f"{type(error).__name__}: {error}"
+            why = (
+                error.what
+                if isinstance(error, PlantError)
+                else f"{type(error).__name__}: {first_line(error) if type(error).__name__ == PICKLE_REFUSED else error}"
+            )
             warn(f"the checkpoint {checkpoint} is damaged and is passed over ({why})")
             continue
         load_state(network, weights)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +11,11 @@ import numpy as np
 import plant_metrics
 import polars as pl
 import pytest
+from builders import record_outputs
 from scipy import stats
 from scipy.sparse import csr_array
 
-from plant_cli.api import MetricInput, SilentReporter, UsageError
+from plant_cli.api import ArtefactError, MetricInput, SilentReporter, UsageError
 from plant_cli.evaluation.aligned import UNNUMBERED
 from plant_cli.evaluation.bootstrap import resample
 from plant_cli.evaluation.conventions import CONVENTIONS
@@ -216,6 +218,16 @@ def test_parts_are_measured_by_name(tmp_path, families) -> None:
     left = measure_parts(tmp_path, conditions, families, removed, *given[2:])
     assert {name: scores["P@1"].value for name, scores in left.items()} == {"titles": 0.0, "words": 0.5}
     assert measure_parts(tmp_path / "parts", conditions, *given) == {}
+    record_outputs(tmp_path, "predict")
+    shutil.copy(tmp_path / "parts" / "words.parquet", tmp_path / "parts" / "smuggled.parquet")
+    assert list(measure_parts(tmp_path, conditions, *given)) == ["titles", "words"]  # only what the stage recorded
+    swapped = pl.read_parquet(tmp_path / "parts" / "words.parquet").reverse().with_columns(doc_id=pl.Series(list("abcd")))
+    swapped.write_parquet(tmp_path / "parts" / "words.parquet")
+    with pytest.raises(ArtefactError, match=r"'parts/words\.parquet' of the stage .* is damaged, or was changed"):
+        measure_parts(tmp_path, conditions, *given)
+    (tmp_path / "parts" / "words.parquet").unlink()
+    with pytest.raises(ArtefactError, match=r"'parts/words\.parquet' of the stage .* is gone"):
+        measure_parts(tmp_path, conditions, *given)
 
 
 @pytest.fixture

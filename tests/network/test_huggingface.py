@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from pydantic import ValidationError
+from safetensors.torch import load_file
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import (
     AutoTokenizer,
@@ -23,7 +24,7 @@ from transformers import (
     RobertaConfig,
 )
 
-from plant_cli.api import ComponentError, MachineSection, ResourceError
+from plant_cli.api import ArtefactError, ComponentError, MachineSection, ResourceError
 from plant_cli.network import huggingface
 from plant_cli.network.huggingface import HuggingFaceBackbone, Packed, Profile
 from plant_cli.network.profile import ATTENTION, BERT_ATTENTION, Family, HuggingFaceOptions
@@ -175,6 +176,20 @@ def test_weights_that_were_cut_off_are_named(encoder: Path, tmp_path: Path, adap
     with pytest.raises(ResourceError, match="could not be loaded") as caught:
         load(folder, adapter=adapter)
     assert caught.value.where == str(folder)
+
+
+@pytest.mark.parametrize("adapter", ["none", "full"])
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "weights.pt", "model.pkl"])
+def test_pickled_weights_are_not_read(encoder: Path, tmp_path: Path, name: str, adapter: str) -> None:
+    """Nor is it said how to have them read all the same."""
+    folder = shutil.copytree(encoder, tmp_path / "pickled")
+    torch.save(load_file(folder / "model.safetensors"), folder / name)
+    load(folder, adapter=adapter)  # beside safetensors they do not matter
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(ArtefactError, match=f"the weights of the model are in {name}, a pickled file") as caught:
+        load(folder, adapter=adapter)
+    assert "safetensors" in caught.value.expected
+    assert "weights_only" not in str(caught.value)
 
 
 def test_a_gated_model_says_where_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from plant_cli.api import ArtefactError
 from plant_cli.evaluation.results import Bound, CalibrationRecord, ReliabilityBin
 from plant_cli.report.evaluated import find_tests
 from plant_cli.report.result_sections import (
@@ -221,6 +222,28 @@ def test_curves_are_the_recorded_epochs(trained, painted):
     assert drawings["attention"]["finetune, random order"][1] == [40, 40]
     assert set(drawings["planting"]) == {"finetune", "finetune, random order", "axes"}
     assert read_curve([{"epoch": 0, "MAP": None}, {"epoch": 1}, {"epoch": 2, "MAP": 0.5}], "MAP") == [(2, Bound(value=50))]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"epoch": 1, "MAP": "0.5"}',
+        '{"epoch": "one", "MAP": 0.5}',
+        '{"MAP": 0.5}',
+        "[1, 0.5]",
+        "3",
+        "{",
+        "",
+        '{"epoch": 1, "MAP": {"a": 1}}',
+    ],
+)
+@pytest.mark.parametrize("stage", ["finetune", "pretrain-attn"])
+def test_a_history_that_is_no_table_of_numbers_is_told_with_its_line(trained, tmp_path, stage, line):
+    path = tmp_path / "run" / stage / "history.jsonl"
+    path.write_text(json.dumps(EPOCHS[0]) + f"\n{line}\n")
+    with pytest.raises(ArtefactError, match=f"the history of '{stage}' is damaged: line 2 is no epoch with figures") as caught:
+        write_training(trained)
+    assert caught.value.where == str(path)
 
 
 def test_without_a_network_every_curve_is_a_sentence(systems):

@@ -264,6 +264,10 @@ def test_a_stage_that_is_not_done_names_the_command(run: Run, make_record: Make)
     folder.begin(make_record(status="failed"))
     with pytest.raises(ArtefactError, match="is not done: failed"):
         folder.require("plant mig")
+    folder.begin(make_record())  # what `os._exit` and SIGKILL leave
+    with pytest.raises(ArtefactError, match="is not done: its process is at work, or ended without a word") as caught:
+        folder.require("plant mig")
+    assert caught.value.todo == "plant mig; with --resume it goes on where it stopped"
 
 
 def test_a_file_that_is_changed_or_gone_is_damage(done: StageFolder) -> None:

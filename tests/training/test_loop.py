@@ -20,7 +20,7 @@ from accelerate import tracking as accelerates
 from accelerate.tracking import GeneralTracker
 from torch import nn
 
-from plant_cli.api import ComponentError, SilentReporter, TrainingError
+from plant_cli.api import ArtefactError, ComponentError, SilentReporter, TrainingError
 from plant_cli.data.files import read_json, write_json
 from plant_cli.network.hardware import Hardware
 from plant_cli.runs.damage import CHECKPOINT_MARK, write_mark
@@ -195,6 +195,20 @@ def test_a_resumed_run_still_has_its_best_epoch(play: Callable[..., Played]) -> 
     again.session = replace(again.session, resume=True)
     assert again.run().best_epoch == 0
     assert torch.equal(again.network.decoder.queries, first.queries[0])
+
+
+def test_a_link_in_the_place_of_all_checkpoints_is_refused(play: Callable[..., Played], tmp_path: Path) -> None:
+    """Nothing is written there, and nothing is tidied up."""
+    first, again = play(0.9, 0.1), play(0.9, 0.1)
+    first.run()
+    elsewhere = tmp_path / "elsewhere"
+    (first.folder / "checkpoints").rename(elsewhere)
+    (again.folder / "checkpoints").symlink_to(elsewhere)
+    before = sorted(elsewhere.rglob("*"))
+    again.session = replace(again.session, resume=True)
+    with pytest.raises(ArtefactError, match="the folder 'checkpoints' is a link"):
+        again.run()
+    assert sorted(elsewhere.rglob("*")) == before
 
 
 def test_what_validation_remembers_comes_back_on_resuming(play: Callable[..., Played]) -> None:
