@@ -24,6 +24,7 @@ from plant_cli.data.files import (
 from plant_cli.data.files import (
     write_json_lines as write_json_lines,
 )
+from plant_cli.data.label_cells import MISSING as MISSING
 from plant_cli.data.label_cells import LabelForm as LabelForm
 from plant_cli.data.label_forms import find_label_form as find_label_form
 from plant_cli.data.lines import (

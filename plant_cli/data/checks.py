@@ -71,13 +71,6 @@ def _documents_that(condition: pl.Expr, *, what: str, expected: str, todo: str, 
     return check
 
 
-find_empty_texts = _documents_that(
-    pl.col("same").is_null(),
-    what="documents have an empty text",
-    expected="some text in each document",
-    todo="remove these documents, or name the right column with --text-column",
-    level="fatal",
-)
 find_unlabelled = _documents_that(
     pl.col("tidy").list.len() == 0,
     what="documents have no label; they are kept",
@@ -107,6 +100,22 @@ find_short_texts = _documents_that(
     expected="texts from which a person could tell the labels",
     todo="check that --text-column names the whole text",
 )
+
+
+def find_empty_texts(frames: Frames) -> Iterator[Finding]:
+    """Documents without a text: they are left out; no run can be made where half of a split is so."""
+    for split, frame in frames.items():
+        rows = frame.filter(pl.col("same").is_null()).select("doc_id")
+        many = rows.height > frame.height / 2
+        yield from report_rows(
+            rows,
+            "'{}'".format,
+            what="documents have an empty text" + ("" if many else "; they are left out"),
+            expected="some text in each document",
+            todo="remove these documents, or name the right column with --text-column",
+            where=f"{split}: ",
+            level="fatal" if many else "warning",
+        )
 
 
 def find_empty_train(frames: Frames) -> Iterator[Finding]:

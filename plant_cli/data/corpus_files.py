@@ -104,6 +104,7 @@ class CorpusRecord(BaseModel):
     files: list[str]  # what the dataset read
     splits: dict[SplitName, SplitRecord]  # fingerprints of the source's splits, before any hold-out
     held_out: list[str]  # ids of the training documents that serve as validation; empty when the source has a validation split
+    left_out: dict[SplitName, list[str]] = {}  # ids of the documents of the source that have no text
     label_hash: str  # of the ordered label ids of train
     analyser: AnalyserRecord = AnalyserRecord()  # how words are counted
     outputs: dict[str, str] = {}  # SHA-256 of each other file of the folder
@@ -116,7 +117,7 @@ class CorpusRecord(BaseModel):
     @property
     def sizes(self) -> dict[SplitName, int]:
         """How many documents each split has for its reader, in the order train, validation, test: those held out are no longer in train."""
-        counts = {name: record.documents for name, record in self.splits.items()}
+        counts = {name: record.documents - len(self.left_out.get(name, ())) for name, record in self.splits.items()}
         if self.held_out:
             counts |= {"train": counts["train"] - len(self.held_out), "validation": len(self.held_out)}
         return {name: counts[name] for name in SPLITS if name in counts}

@@ -36,6 +36,7 @@ _CONVERTERS = re.compile(
 # the last are what Python, numpy, pandas and torch print around values
 _CONSTANTS = {"nan": None, "NaN": None, "null": None, "NaT": None, "true": True, "false": False}
 _NULL = re.compile(r"""(["'])\\N\1""")  # MySQL's missing value in quotes, where a backslash begins an escape
+_SIGNS = re.compile(r"""[][{}();,|"'\n\t]""")
 _WITHOUT_COMMAS = re.compile(r"""['"\d.]\s+['"\d-]""")  # values that follow one another, perhaps
 
 
@@ -152,6 +153,8 @@ class LabelForm:
             return [name for name, bit in zip(self.names, bits, strict=True) if bit]
         if isinstance(value, str):
             parsed = read_structure(value)
+            if parsed is None and self.kind == "lists" and is_plain(value):
+                return [value]
             if parsed is None:
                 raise ValueError("its labels are no list, as those of other rows are")
             value = parsed
@@ -231,6 +234,11 @@ def cut_cell(cell: str, sign: str) -> list[str]:
     """The parts of a cell that are not blank, without the blanks around them."""
     parts = hold_entities(cell).split(sign) if sign == ";" and "&" in cell else cell.split(sign)
     return [part.strip().replace(_HELD, ";") for part in parts if part.strip()]
+
+
+def is_plain(cell: str) -> bool:
+    """Whether a cell is one name, with no sign of a list: among lists, a list of this name."""
+    return _SIGNS.search(cell) is None
 
 
 def read_list(cell: str) -> list[object] | None:

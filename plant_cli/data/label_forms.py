@@ -11,7 +11,7 @@ from typing import NamedTuple
 import polars as pl
 
 from plant_cli.api.errors import DataError
-from plant_cli.data.label_cells import ANGLES, MISSING, LabelForm, cut_cell, fields_of, plain_strings, read_bits, read_structure
+from plant_cli.data.label_cells import ANGLES, MISSING, LabelForm, cut_cell, fields_of, is_plain, plain_strings, read_bits, read_structure
 
 _SURE, _LIKELY, _DOUBTFUL = "\n\t;|；", ",，、،", " /#+&~^$"  # separators; the last must show that they part labels
 _WORDS = {"\n": "line ends", "\t": "tabs", " ": "blanks"}
@@ -117,7 +117,8 @@ def _of_texts(cells: Mapping[str, int], known: _Known) -> LabelForm | None:
         return LabelForm(kind="angles", remark=f"labels stand in angle brackets: {_give(example, re.findall(ANGLES, example))}")
     closed = [cell for cell in cells if re.fullmatch(r"""(?s)(?:[\w.]+\()*[\[({"'].*[\])}"']|[\w.]+\(.*\)""", cell)]
     parsed = {cell: value for cell in closed if (value := read_structure(cell)) is not None}
-    if len(parsed) >= _MOST * len(cells):
+    plain = [cell for cell in cells if is_plain(cell)]
+    if len(parsed) >= _MOST * len(cells) or len(plain) + len(parsed) == len(cells) <= 2 * len(parsed):
         return _of_values(list(parsed.values()), known, list(parsed))
     if not parsed and all(
         re.fullmatch(r"(?s)\[[^\[\]]*\]|\{[^{}]*\}|\([^()]*\)", cell) for cell in cells

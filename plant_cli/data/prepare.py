@@ -40,6 +40,8 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Repo
         reporter.warn(f"the split '{name}' has no documents and is ignored")
         del raw[name], records[name]
     _report(examine_documents(raw, REQUIRED), reporter)
+    left_out = {name: ids for name, frame in raw.items() if (ids := frame.filter(pl.col("same").is_null())["doc_id"].to_list())}
+    raw = {name: frame.filter(pl.col("same").is_not_null()) for name, frame in raw.items()}
     titles = read_titles(dataset, reporter)
     titled = find_titled(titles) if section.zero_shot else titles.clear()
     _report(find_unseen_labels(raw, titles, titled), reporter)
@@ -65,14 +67,16 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Repo
     gold = tabulate_gold(frames, labels["label"])
     tables = {LABELS_FILE: labels, GOLD_FILE: gold, EVIDENCE_FILE: evidence, EXCLUDED_FILE: excluded, PARENTS_FILE: parents}
     outputs = write_tables(folder, tables, asdict(describe_corpus(frames)))
-    texts: Sequence[str] = SplitTexts(dataset, "train", frames["train"].height, frozenset(held_out))
+    gone = [*held_out, *left_out.get("train", [])]
+    texts: Sequence[str] = SplitTexts(dataset, "train", frames["train"].height, frozenset(gone))
     if first.documents:
-        texts = cast(Sequence[str], first.documents["train"].filter(~pl.col("doc_id").is_in(held_out))["text"])  # not copied
+        texts = cast(Sequence[str], first.documents["train"].filter(~pl.col("doc_id").is_in(gone))["text"])  # not copied
     CorpusRecord(
         source=section.model_dump(mode="json"),
         files=list(dataset.files),
         splits=records,
         held_out=held_out,
+        left_out=left_out,
         label_hash=hash_strings(labels["label"]),
         analyser=choose_analyser(section.analyser, texts, reporter),
         outputs=outputs,

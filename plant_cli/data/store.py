@@ -76,7 +76,7 @@ class StoredCorpus:
         """See `Corpus.split`; where validation was held out of train, both are kept, which are read together."""
         if name not in self._splits:
             splits = [self.gold_labels(each) for each in (("train", "validation") if self._is_held_out(name) else (name,))]
-            documents = pl.concat(self._read("train" if self._is_held_out(name) else name))
+            documents = pl.concat(self._read(self._source(name)))
             self._splits.update({split.name: self._fill(split, self._choose(split.name, documents), 0) for split in splits})
         return self._splits[name]
 
@@ -109,7 +109,7 @@ class StoredCorpus:
             yield self._splits[name]
             return
         gold, start = self.gold_labels(name), 0
-        for batch in self._read("train" if self._is_held_out(name) else name):
+        for batch in self._read(self._source(name)):
             documents = self._choose(name, batch)
             yield self._fill(gold, documents, start)
             start += documents.height
@@ -119,9 +119,14 @@ class StoredCorpus:
         return bool(self.record.held_out) and name != "test"
 
     def _choose(self, name: SplitName, documents: pl.DataFrame) -> pl.DataFrame:
-        """Those documents of its source that are of the split."""
-        held_out = pl.col("doc_id").is_in(self.record.held_out)
-        return documents.filter(held_out if name == "validation" else ~held_out) if self._is_held_out(name) else documents
+        """Those documents of its source that are of the split, and have a text."""
+        held_out, gone = pl.col("doc_id").is_in(self.record.held_out), self.record.left_out.get(self._source(name), [])
+        kept = documents.filter(~pl.col("doc_id").is_in(gone)) if gone else documents
+        return kept.filter(held_out if name == "validation" else ~held_out) if self._is_held_out(name) else kept
+
+    def _source(self, name: SplitName) -> SplitName:
+        """The split of the source that the documents of a split are of."""
+        return "train" if self._is_held_out(name) else name
 
     def _fill(self, split: Split, documents: pl.DataFrame, start: int) -> Split:
         """Rows of a split from `start` on, with their texts and evidence."""

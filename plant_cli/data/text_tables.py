@@ -31,6 +31,7 @@ _QUOTED = re.compile('"[^"]*"')
 _EXCEL = re.compile(r'\A"?sep=(.)"?\r?\n')
 _SURROGATES = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)")  # both halves of a character, or one alone
 _BEYOND = "a number of thousands of digits, or lists within lists beyond measure"
+_LINES_SEEN = 20  # lines that show what a file holds
 _LONGEST_NAME, _MOST_NAMES = 40, 12
 Numbered = tuple[int, str]
 
@@ -64,7 +65,7 @@ def read_text_table(path: Path, encoding: str | None, bad: BadRows) -> Iterator[
         yield _read_list(path, encoding)
     elif start == "{" and (rows := _read_one_object(path, encoding, head)) is not None:
         yield rows
-    elif start == "{":
+    elif start == "{" or _hold_objects(head):
         yield from _read_objects(path, encoding, bad)
     else:
         yield from _read_separated(path, encoding, bad, head)
@@ -77,11 +78,19 @@ def peek_text(path: Path, encoding: str | None) -> str:
     return _EXCEL.sub("", start.decode(find_encoding(start[:4], encoding, str(path)), "replace"), count=1)
 
 
+def _hold_objects(head: str) -> bool:
+    """Whether the lines after the first are JSON objects: one bad line at the top costs itself."""
+    lines = [line for line in head.splitlines()[1:] if line.strip()][:_LINES_SEEN]
+    return bool(lines) and sum(line.lstrip()[:1] == "{" and _find_fault(line) is None for line in lines) > len(lines) / 2
+
+
 def peek_names(head: str) -> list[str]:
     """The columns of a table that begins so; none for a JSON list and for what is no table."""
     if "\0" in head or head.lstrip()[:1] == "[":
         return []
     first = next((line for line in head.splitlines() if line.strip()), "")
+    if _hold_objects(head):
+        first = next(line for line in head.splitlines() if line.lstrip().startswith("{"))
     if first.lstrip().startswith("{"):
         return [] if _find_fault(first) else list(json.loads(first))
     separator = _find_separator(head)
@@ -300,7 +309,7 @@ def _read_objects(path: Path, encoding: str | None, bad: BadRows) -> Iterator[pl
 def _parse_objects(path: Path, lines: Sequence[Numbered], bad: BadRows) -> pl.DataFrame | None:
     """Lines as a table, without those that are no JSON objects; None if none is left."""
     halves = any(match[1] for _, line in lines for match in _SURROGATES.finditer(line))  # polars reads half a character as zero
-    if not halves and (frame := _read_ndjson(lines)) is not None:
+    if not halves and (frame := _read_ndjson(lines)) is not None and not _repeat_keys(lines, frame.columns):
         return frame
     sound = []
     for number, line in lines:
@@ -312,6 +321,12 @@ def _parse_objects(path: Path, lines: Sequence[Numbered], bad: BadRows) -> pl.Da
     if sound and (frame := _read_ndjson(sound)) is None:
         raise _explain_values(sound, path)
     return frame if sound else None
+
+
+def _repeat_keys(lines: Sequence[Numbered], names: Sequence[str]) -> bool:
+    """Whether some object has a key twice, of which polars takes the last."""
+    keys = [json.dumps(name, ensure_ascii=False) for name in names]
+    return any(_find_fault(line) is not None for _, line in lines if any(line.count(key) > 1 for key in keys))
 
 
 def _read_ndjson(lines: Sequence[Numbered]) -> pl.DataFrame | None:
@@ -328,15 +343,21 @@ def _find_fault(line: str) -> tuple[str, int | None] | None:
     def refuse(name: str) -> None:
         raise ValueError(f"{name} is no JSON: null stands for a number that is not there")
 
+    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        names = [name for name, _ in pairs]
+        if len(set(names)) < len(names):
+            raise ValueError(f"the key '{shorten(next(name for name in names if names.count(name) > 1))}' stands twice in an object")
+        return dict(pairs)
+
     try:
-        value = json.loads(line, parse_constant=refuse)
+        value = json.loads(line, parse_constant=refuse, object_pairs_hook=once)
         json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         return "not JSON", error.colno
     except UnicodeEncodeError:
         return "a string holds half a character", None
     except (ValueError, RecursionError) as error:
-        return (str(error) if "is no JSON" in str(error) else _BEYOND), None
+        return (str(error) if re.search("is no JSON|stands twice", str(error)) else _BEYOND), None
     return None if isinstance(value, dict) else (f"a JSON {type(value).__name__}, not an object", None)
 
 

@@ -161,11 +161,13 @@ class LineFormat:
         """The number of each document with the document; None if its line cannot be read."""
         first = next((line for line in first_lines(path, 1) if line), "")
         passed: Counter[str] = Counter()
+        last, highest = 0, -1
         for number, place, line in self.records(reader, path, labels):
             document = None
             try:
                 parsed = self.parse(line, first)
                 if parsed is not None:
+                    highest = max([highest, *(label for label in parsed.labels if isinstance(label, int))])
                     ids = [label if isinstance(label, str) else labels.name(label) for label in parsed.labels]
                     text = parsed.text if self.first_feature is None else _name_features(parsed, features, self.first_feature)
                     document = Document(number, text, ids, parsed.id)
@@ -174,8 +176,14 @@ class LineFormat:
                 reader.bad.add(path, place + fault.line - 1, fault.why, line, column=fault.column, expected=self.example)
             except PassedOver as reason:
                 passed[str(reason)] += 1
+            last = number if line else last
             yield number, document
         reader.remarks += [f"{path}: {count:,} {reason} are left out" for reason, count in passed.items()]
+        if self.header and (said := [int(size) for size in first.split()] if _SIZES.fullmatch(first) else []):
+            found, counts = (last, highest + 1 - labels.first), (said[0], said[-1])
+            if found[0] != counts[0] or found[1] > counts[1]:
+                what = f"{counts[0]:,} documents and {counts[1]:,} labels, but there are {found[0]:,} documents"
+                reader.remarks.append(f"{path}: the first line says {what} and {found[1]:,} labels: a part may be missing")
 
     def records(self, reader: CorpusReader, path: Path, labels: NumberedLabels) -> Iterator[tuple[int, int, str]]:
         """What holds a document each: its number, the line on which it begins (both from 1), and its content."""

@@ -14,6 +14,7 @@ from plant_cli.api import SPLITS, DataError, DataSection, Dataset, NoOptions, Pi
 from plant_cli.kit import (
     FORMATS,
     LINES_LISTED,
+    MISSING,
     BadRows,
     LabelForm,
     base_name,
@@ -47,7 +48,7 @@ _MEANINGS = {
 }
 PIECE = 10_000  # documents that are read together: some tens of megabytes of text
 _SPLIT, _ROW = "split of the row", "number of the row"  # names that no column of a user has
-_SHARD = re.compile(r"-(\d+)-of-(\d+)$")
+_SHARD = re.compile(r"-(\d+)-of-(\d+)(?:-[0-9a-f]{16})?$")
 _BESIDE = {"labels": "", "evidence": "evidence", "excluded": ""}  # tables beside a corpus, and the options that name others
 _NEEDED = {"evidence": ("doc_id", "label", "start", "end"), "excluded": ("doc_id", "label")}
 LazyParts = list[pl.LazyFrame]  # consecutive rows of a table
@@ -63,11 +64,13 @@ def load(data: DataSection, options: NoOptions | None = None) -> Dataset:
             expected="a table with a split column, or a folder of train, validation and test tables",
             todo="name it, as in `plant mig data.parquet`; or name the folder of an earlier run with --run DIR",
         )
-    path, bad = Path(data.path), BadRows.of(data)
+    named, bad = Path(data.path), BadRows.of(data)
+    path = _enter(named) if named.is_dir() else named
     tables, beside, passed = _read_beside(path, data) if path.exists() else ({}, [], [])
     titles = tables.get("labels")
     titled = [] if titles is None else _titled(titles, data)
     parts, files, remarks = _read_folder(path, data, bad, titled) if path.is_dir() else _read_file(path, data, bad, titled)
+    remarks += [f"{named}: the tables are in {path.name}/"] if path != named else []
     splits = {name: pl.concat(pieces) for name, pieces in parts.items()}
     return Dataset(
         splits=splits,
@@ -110,7 +113,7 @@ def recognise(data: DataSection) -> str | None:
     if path is None or not path.exists():
         return None
     try:
-        columns = _peek(_find_split_files(path)["train"][0] if path.is_dir() else path, data)
+        columns = _peek(_find_split_files(_enter(path))["train"][0] if path.is_dir() else path, data)
     except (PlantError, OSError):
         return None
     return f"a table with the columns {show_names(columns)}" if columns else None
@@ -123,6 +126,27 @@ def _peek(path: Path, data: DataSection) -> list[str]:
     except (PlantError, OSError):
         return []
     return columns if {*text_columns(data.text_column, columns), label_field(data.labels_column, columns)[0]} <= set(columns) else []
+
+
+def _enter(folder: Path) -> Path:
+    """The folder of the tables: the folder itself, or the one in it that has a training file, as in a clone of a data set of the hub.
+
+    Raises:
+        DataError: several folders in it have one.
+    """
+
+    def holds(path: Path) -> bool:
+        return any(ALIASES.get(_SHARD.sub("", base_name(file)).lower()) == "train" and table_format(file) for file in path.iterdir())
+
+    inner = [] if holds(folder) else [path for path in sorted(folder.iterdir()) if path.is_dir() and path.name[0] != "." and holds(path)]
+    if len(inner) > 1:
+        raise DataError(
+            f"{len(inner)} folders hold training files",
+            where=f"{folder}: {show_names(path.name for path in inner)}",
+            expected="one corpus",
+            todo=f"name one of them, such as {inner[0]}",
+        )
+    return inner[0] if inner else folder
 
 
 def _find_split_files(folder: Path) -> dict[SplitName, list[Path]]:
@@ -178,7 +202,7 @@ def _read_file(path: Path, data: DataSection, bad: BadRows, titled: Sequence[str
     table = scan_table(path, encoding=data.encoding, bad=bad)
     columns = table.collect_schema().names()
     if data.split_column in columns:
-        names = _name_splits(table, data.split_column, path)
+        names = _name_splits(table, data.split_column, path, bad)
         mapped, remarks = _map_tables({str(path): (table, "")}, data, bad, titled, [_name_split(data.split_column)])
         present = names.unique()
         return {name: _choose(mapped[str(path)], names, name) for name in SPLITS if name in present}, [path], remarks
@@ -203,18 +227,22 @@ def _name_split(column: str) -> pl.Expr:
     return written.replace_strict(ALIASES, default=None, return_dtype=pl.String).alias(_SPLIT)
 
 
-def _name_splits(table: pl.LazyFrame, column: str, path: Path) -> pl.Series:
-    """The split of each row; `DataError` if a row is of none."""
-    rows = collect(table.select(_name_split(column), written=pl.col(column).cast(pl.String)), str(path))
-    wrong = rows[_SPLIT].is_null().arg_true()
-    if wrong.len():
-        written = rows["written"][wrong[0]]
+def _name_splits(table: pl.LazyFrame, column: str, path: Path, bad: BadRows) -> pl.Series:
+    """The split of each row; null for a row that names none, which goes to `bad`; `DataError` if a row names another."""
+    rows = collect(table.select(_name_split(column), written=pl.col(column).cast(pl.String)), str(path)).with_row_index("row", offset=1)
+    missing = pl.col("written").fill_null("").str.strip_chars().is_in(["", *MISSING])
+    wrong = rows.filter(pl.col(_SPLIT).is_null() & ~missing)
+    gone = rows.filter(pl.col(_SPLIT).is_null() & missing)
+    if wrong.height or (gone.height and gone.height == rows.height):
+        row, written = (wrong if wrong.height else gone).select("row", "written").row(0)
         raise DataError(
-            f"{wrong.len():,} rows are of no known split: {None if written is None else shorten(written)!r}",
-            where=f"{path}, column {column}, row {wrong[0] + 1}",
+            f"{wrong.height or gone.height:,} rows are of no known split: {None if written is None else shorten(written)!r}",
+            where=f"{path}, column {column}, row {row}",
             expected="train, validation (valid, val, dev) or test",
             todo="mend these values, or name the right column with --split-column",
         )
+    for row in gone["row"]:
+        bad.add(path, row, f"'{column}' names no split", "", unit="row", expected="train, validation or test in each row")
     return rows[_SPLIT]
 
 
@@ -291,8 +319,10 @@ def _map_columns(
     columns = table.collect_schema().names()
     ids = data.id_column or ("doc_id" if "doc_id" in columns else None)
     texts = text_columns(data.text_column, columns)
+    written = [name for name in texts if table.collect_schema()[name] == pl.String]
     used = {*texts, label_field(data.labels_column, columns)[0], ids, "doc_id", "text", "labels"}
     piece = table.slice(start, PIECE)
+    piece = piece.with_columns(pl.when(~pl.col(name).is_in(list(MISSING))).then(pl.col(name)).alias(name) for name in written)
     numbered = piece if ids else piece.with_row_index(_ROW, offset=start + 1)
     return numbered.select(
         (pl.col(ids).cast(pl.String) if ids else pl.concat_str(pl.lit(prefix), pl.col(_ROW).cast(pl.String))).alias("doc_id"),

@@ -134,8 +134,15 @@ def test_short_texts() -> None:
 
 def test_the_worst_comes_first() -> None:
     checked = checks.find_untidy_labels, *REQUIRED
-    found = examine_documents(corpus(train=[("a", "", ["x"]), ("b", LONG, [])], test=[("c", LONG, [" y"])]), checked)
+    found = examine_documents(corpus(train=[("a", "", ["x"]), ("b", LONG, [])], test=[("c", "", [" y"])]), checked)
     assert [finding.level for finding in found] == ["fatal", "warning", "warning", "note"]
+
+
+def test_an_empty_text_costs_its_document_and_many_stop_the_run() -> None:
+    few = only(checks.find_empty_texts, train=[("a", " ", []), ("b", LONG, []), ("c", LONG, [])])
+    many = only(checks.find_empty_texts, train=[("a", " ", []), ("b", "", []), ("c", LONG, [])])
+    assert (few.level, few.what, few.where) == ("warning", "documents have an empty text; they are left out", "train: 'a'")
+    assert (many.level, many.what, many.where) == ("fatal", "documents have an empty text", "train: 'a', 'b'")
 
 
 def test_every_check_of_the_module_is_in_the_list() -> None:

@@ -117,6 +117,7 @@ def test_vectors_of_zeros_and_ones_are_labels_by_position(write: Any) -> None:
         ([12, 7], [["12"], ["7"]]),
         ([12.0, None], [["12"], []]),
         (["[draft] a;b"], [["[draft] a", "b"]]),
+        (['["a", "b"]', "c d", '["e"]'], [["a", "b"], ["c d"], ["e"]]),
         (["a;", "b;", ";;"], [["a"], ["b"], []]),
         (["C#", "C++", "C"], [["C#"], ["C++"], ["C"]]),
         ([None, None], [[], []]),

@@ -235,6 +235,24 @@ def make_record(outputs: dict[str, str]) -> CorpusRecord:
     return CorpusRecord(source={}, files=["x.parquet"], splits={"train": TRAIN}, held_out=[], label_hash="l", outputs=outputs)
 
 
+@pytest.mark.parametrize("held_out", [False, True])
+def test_documents_without_a_text_are_in_no_split(dataset: Dataset, tmp_path: Path, held_out: bool) -> None:
+    source = without_validation(dataset) if held_out else dataset
+    empty = pl.DataFrame({"doc_id": ["gone"], "text": [" "], "labels": [["A9"]]})
+    splits = {
+        name: pl.concat([empty.with_columns(pl.lit(f"gone-{name}").alias("doc_id")).lazy(), frame.select(*empty.columns)])
+        for name, frame in source.splits.items()
+    }
+    source = replace(source, splits=splits, pieces={})
+    corpus = prepare(source, DataSection(path="x.parquet", validation_minimum=1), tmp_path, SilentReporter())
+    again = open_corpus(tmp_path, lambda: source)
+    for name in corpus:
+        ids = [doc_id for part in again.stream(name) for doc_id in part.doc_ids]
+        assert ids == list(corpus.split(name).doc_ids)
+        assert (len(ids), len(again.split(name))) == (corpus.sizes[name], corpus.sizes[name])
+        assert not any(doc_id.startswith("gone") for doc_id in ids)
+
+
 def test_documents_held_out_count_as_validation() -> None:
     record = make_record({})
     assert record.sizes == {"train": 2}

@@ -42,7 +42,7 @@ from plant_cli.data.tables import (
     write_table,
     write_text_batches,
 )
-from plant_cli.data.text_tables import shorten, show_names, unwrap_rows
+from plant_cli.data.text_tables import read_text_table, shorten, show_names, unwrap_rows
 from plant_cli.data.vocabularies import read_vocabulary
 
 CASES = yaml.safe_load((Path(__file__).parent / "messages.yaml").read_text("utf-8"))
@@ -448,6 +448,26 @@ def test_rows_are_those_that_were_written(tmp_path_factory: pytest.TempPathFacto
     csv.writer(stream, delimiter=separator, lineterminator="\r\n").writerows([("text", "labels"), *rows])
     for size in (None, 30):
         assert read(path, stream.getvalue(), size=size).rows() == rows
+
+
+def test_a_key_that_stands_twice_costs_its_line(path: Path) -> None:
+    bad = BadRows()
+    lines = [
+        '{"text": "a", "labels": ["text", "labels"]}',
+        '{"text": "b", "labels": ["x"], "text": "c"}',
+        '{"text": "say \\"text\\": \\"text\\"", "labels": []}',
+    ]
+    path.write_text("\n".join(lines))
+    assert [row[0] for row in pl.concat(read_text_table(path, None, bad)).rows()] == ["a", 'say "text": "text"']
+    assert [(row.line, row.why) for row in bad.rows] == [(2, "the key 'text' stands twice in an object")]
+
+
+@pytest.mark.parametrize("first", ["# notes", "text,labels", "nothing"])
+def test_a_first_line_that_is_no_object_among_objects_costs_itself(path: Path, first: str) -> None:
+    bad = BadRows()
+    path.write_text(f'{first}\n{{"text": "a"}}\n{{"text": "b"}}\n')
+    assert pl.concat(read_text_table(path, None, bad)).rows() == [("a",), ("b",)]
+    assert [row.line for row in bad.rows] == [1]
 
 
 def test_a_list_is_read_whole(path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -412,3 +413,33 @@ def test_label_columns_that_are_refused(tmp_path: Path, files: dict[str, str], o
 def test_tables_of_tools_are_known_by_their_columns(tmp_path: Path, content: str, rows: list[tuple[str, str, list[str]]]) -> None:
     dataset = load(write_files(tmp_path, {"train.csv": content}))
     assert read(dataset)["train"] == [(name if dataset.remarks[0].count("Studio") == 0 else f"train-{name}", *rest) for name, *rest in rows]
+
+
+@pytest.mark.parametrize("folders", [("data",), ("plain_text",), ("",)])
+def test_a_clone_of_a_data_set_of_the_hub_is_read(tmp_path: Path, folders: tuple[str, ...]) -> None:
+    write_files(tmp_path, {"README.md": CARD.format("sequence"), ".git/train.csv": "text,labels\nx,a\n"})
+    for folder, (split, row) in product(folders, zip(("train", "test"), ROWS, strict=False)):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        name = f"{split}-00000-of-00001-a09b74b3ef9c3b56.parquet"
+        write_table(pl.DataFrame([{"text": row["text"], "labels": [1]}]), tmp_path / folder / name)
+    dataset = load(tmp_path)
+    assert read(dataset) == {"train": [("train-1", "one", ["neurology"])], "test": [("test-1", "two", ["neurology"])]}
+    assert dataset.remarks == ([f"{tmp_path}: the tables are in {folders[0]}/"] if folders[0] else [])
+    assert table_corpora.recognise(DataSection(path=str(tmp_path))) is not None
+
+
+def test_a_folder_of_several_corpora_is_asked_about(tmp_path: Path) -> None:
+    write_files(tmp_path, {f"{name}/train.csv": "text,labels\nx,a\n" for name in ("de", "en")})
+    with pytest.raises(DataError, match="2 folders hold training files") as caught:
+        load(tmp_path)
+    assert caught.value.todo == f"name one of them, such as {tmp_path / 'de'}"
+
+
+def test_a_missing_text_is_empty_and_a_missing_split_costs_its_row(tmp_path: Path) -> None:
+    write_files(
+        tmp_path, {"x.csv": "text,more,labels,split\n\\N,one,a,train\ntwo,NULL,a,train\nnan,None,b,test\nfour,x,b,\nfive,x,b,NaN\n"}
+    )
+    dataset = load(tmp_path / "x.csv", text_column="text,more")
+    assert read(dataset) == {"train": [("1", "one", ["a"]), ("2", "two", ["a"])], "test": [("3", "", ["b"])]}
+    assert "2 rows cannot be read and are left out" in dataset.remarks[-1]
+    assert "row 4: 'split' names no split" in dataset.remarks[-1]
