@@ -365,7 +365,7 @@ def _explain_values(lines: Sequence[Numbered], path: Path, place: str = "line") 
     """The first of JSON objects, each right in itself, with which polars does not read the lines (or the objects of a list) so far."""
     last = bisect_left(range(len(lines) - 1), True, key=lambda i: _read_ndjson(lines[: i + 1]) is None)
     number, text = lines[last]
-    what, expected = "its values are of other types than those before it", "objects with the same types in every line"
+    what, expected = "its values are of other types than those before it", f"objects with the same types in every {place}"
     if _read_ndjson([lines[last]]) is None:
         what, expected = "a value does not fit into a table", "numbers of fewer than 20 digits and below 1e308"
     else:
@@ -433,5 +433,8 @@ def _read_list(path: Path, encoding: str | None) -> pl.DataFrame:
         why = "a string holds half a character" if isinstance(error, UnicodeEncodeError) else _BEYOND
         what, where, cause = f"the JSON cannot be read: {why}", str(path), error
     except (PolarsError, TypeError, OverflowError) as error:
-        raise _explain_values([(place, json.dumps(row)) for place, row in enumerate(rows, start=1)], path, "object") from error
+        objects = [(number, json.dumps(row)) for number, row in enumerate(rows, start=1)]
+        if (frame := _read_ndjson(objects)) is None:
+            raise _explain_values(objects, path, "object") from error
+        return frame
     raise DataError(what, where=where, expected='a list of objects: [{"text": …, "labels": […]}, …]', todo="mend the file") from cause

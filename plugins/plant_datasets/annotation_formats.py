@@ -23,12 +23,19 @@ _SHOWN = 3  # labels of an example
 _CHOSEN = 0.5  # a label of spaCy with at least this value is one of the document
 
 
+_OWN_NAMES = (  # of texts, labels and ids
+    ("text", "data", "textContent"),
+    ("labels", "label", "cats", "accept", "entities", "annotations", "completions", "annotation", "classificationAnnotations"),
+    (None, "id"),
+)
+
+
 @dataclass(frozen=True)
 class RecordFormat(LineFormat):
     """A format whose files are known by their content alone; documents may take several lines."""
 
     cut: Callable[[Iterable[Numbered]], Iterator[Numbered]] = iter  # lines into records
-    has_columns: bool = False  # whether it may be read as a table, too, if the user names the columns
+    has_columns: bool = False  # whether it is a table if the user names other columns than it reads itself
 
     def records(self, reader: CorpusReader, path: Path, labels: NumberedLabels) -> Iterator[tuple[int, int, str]]:
         """See `LineFormat.records`."""
@@ -36,8 +43,8 @@ class RecordFormat(LineFormat):
 
     def recognise(self, data: DataSection) -> str | None:
         """The title of what wrote the file, and the labels of its first document that has any."""
-        usual = DataSection.model_fields
-        if self.has_columns and any(getattr(data, name) != usual[name].default for name in ("text_column", "labels_column")):
+        names = (data.text_column, data.labels_column, data.id_column)
+        if self.has_columns and any(name not in own for name, own in zip(names, _OWN_NAMES, strict=True)):
             return None
         fits = self.fits or (lambda path, lines: False)
         example = find_example(data, lambda path: bool(fits(path, first_lines(path))))

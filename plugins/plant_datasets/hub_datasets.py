@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import yaml
+from polars.exceptions import PolarsError
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, SplitName, first_line, missing_column, missing_package
 from plant_cli.kit import find_label_form, join_columns, label_field, text_columns
 from plant_datasets import HubOptions
 from plant_datasets.corpus_reader import ALIASES, CorpusReader, split_by_hash
+from plant_datasets.label_columns import find_columns
 
 _DESCRIBED = 1 << 24  # bytes of a description that is read
 
@@ -25,6 +28,12 @@ def load(data: DataSection, options: HubOptions) -> Dataset:
     tables = dict(opened) if hasattr(opened, "keys") else {"": opened}
     named, others = _find_splits(tables, reader.path)
     chosen = [named[split] for split in SPLITS if split in named] or others
+    if label_field(data.labels_column, list(tables[chosen[0]].features))[0] not in tables[chosen[0]].features:
+        frames = {
+            name: (_read_frame(tables[name], list(tables[name].features), f"{reader.path}, split {name}").lazy(), "") for name in chosen
+        }
+        united, data, reader.remarks[:] = find_columns(frames, data)
+        tables |= {name: type(tables[name]).from_polars(frame.collect()) for name, (frame, _) in united.items() if reader.remarks}
     prefixes = {name: f"{split}-" for split, name in named.items()} if named else {name: f"{name}-" for name in others if len(others) > 1}
     read = {name: _map_columns(tables[name], data, f"{reader.path}, split {name}", prefixes.get(name, "")) for name in chosen}
     held, key = label_field(data.labels_column, list(tables[chosen[0]].features))
@@ -93,6 +102,13 @@ def _find_splits(names: Iterable[str], path: Path) -> tuple[dict[SplitName, str]
     return named, others
 
 
+def _read_frame(table: Any, columns: Sequence[str], where: str) -> pl.DataFrame:
+    try:
+        return pl.DataFrame(table.select_columns(columns).to_dict())
+    except Exception as error:  # whatever a damaged file makes of its reader
+        raise _unreadable(error, where, "columns of one type each, texts in UTF-8", "copy or make the data set again") from error
+
+
 def _map_columns(table: Any, data: DataSection, where: str, prefix: str) -> pl.DataFrame:
     """The table in our columns, labels as they are; where it has no ids, they are the prefix and the number of the row."""
     features: Mapping[str, Any] = table.features
@@ -102,10 +118,7 @@ def _map_columns(table: Any, data: DataSection, where: str, prefix: str) -> pl.D
         if name not in features:
             raise missing_column(name, features, where=where, todo="name the right one with --text-column or --labels-column")
     ids = data.id_column or ("doc_id" if "doc_id" in features else None)
-    try:
-        frame = pl.DataFrame(table.select_columns([*texts, held, *([ids] if ids else [])]).to_dict())
-    except Exception as error:  # whatever a damaged file makes of its reader
-        raise _unreadable(error, where, "columns of one type each, texts in UTF-8", "copy or make the data set again") from error
+    frame = _read_frame(table, [*texts, held, *([ids] if ids else [])], where)
     nested = next((name for name in (*texts, *([ids] if ids else [])) if frame.schema[name].is_nested()), None)
     if nested is not None:
         raise DataError(
@@ -125,7 +138,7 @@ def _map_columns(table: Any, data: DataSection, where: str, prefix: str) -> pl.D
 def find_class_names(path: Path, column: str) -> list[str]:
     """The names of the classes of a column by number, as the file, or the description of its data set, says; none where neither does."""
     described: list[object] = []
-    if path.suffix == ".parquet":
+    with suppress(OSError, PolarsError):  # of what is no Parquet file, whatever its name
         described.append(_parse(pl.read_parquet_metadata(path).get("huggingface", "")))
     for folder in list(path.absolute().parents)[:2]:
         described += [_parse(_read_small(folder / name)) for name in ("dataset_info.json", "dataset_infos.json")]

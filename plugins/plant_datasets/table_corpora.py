@@ -34,6 +34,7 @@ from plant_cli.kit import (
     text_columns,
     whole_numbers,
 )
+from plant_datasets.annotation_formats import ANNOTATIONS
 from plant_datasets.corpus_reader import ALIASES, split_by_hash
 from plant_datasets.hub_datasets import find_class_names
 from plant_datasets.label_columns import find_columns
@@ -110,7 +111,7 @@ def _titled(table: pl.LazyFrame, data: DataSection) -> list[str]:
 def recognise(data: DataSection) -> str | None:
     """A table that has the columns of the section `data`, or a folder whose training file is one."""
     path = None if data.path is None else Path(data.path)
-    if path is None or not path.exists():
+    if path is None or not path.exists() or (data.labels_column != "labels" and ANNOTATIONS.recognise(data)):
         return None
     try:
         columns = _peek(_find_split_files(_enter(path))["train"][0] if path.is_dir() else path, data)

@@ -20,6 +20,7 @@ from round_trips import ANY_LABEL, PLAIN, SPECS, corpora, one_line, read, write_
 from scipy.sparse import csr_array, save_npz
 
 from plant_cli.api import DataError, DataSection, Dataset, SplitName
+from plant_cli.data.loading import find_formats
 
 IDS_KEPT = {"annotations", "annif-csv", "annif-jsonl", "annif-folder", "libmultilabel", "xmlrepository", "huggingface-dataset"}
 TEXTS_KEPT = {"annif-csv", "annif-jsonl", "annif-folder"}  # with line breaks
@@ -127,12 +128,20 @@ def test_a_format_in_another_encoding_is_recognised(tmp_path: Path) -> None:
     assert recognise(DataSection(path=str(tmp_path / "x.txt"))) == "fastText's lines (labels of the first document: a)"
 
 
-def test_a_table_of_named_columns_is_no_layout(tmp_path: Path) -> None:
-    (tmp_path / "x.jsonl").write_text('{"text": "a", "label": ["X"]}\n')
-    recognise = SPECS["annotations"].recognise
-    assert recognise is not None
-    assert recognise(DataSection(path=str(tmp_path / "x.jsonl"))) == "JSON of doccano (labels of the first document: X)"
-    assert recognise(DataSection(path=str(tmp_path / "x.jsonl"), labels_column="label")) is None
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        ({}, "annotations"),
+        ({"labels_column": "label"}, "annotations"),
+        ({"labels_column": "tags"}, "files"),
+        ({"labels_column": "label", "text_column": "title"}, "files"),
+        ({"labels_column": "label", "id_column": "key"}, "files"),
+    ],
+)
+def test_a_table_of_columns_that_the_user_names_is_no_layout(options: dict[str, str], name: str, tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text('{"key": 1, "title": "t", "text": "a", "label": [[0, 1, "X"]], "tags": ["Y"]}\n')
+    data = DataSection(path=str(tmp_path / "x.jsonl"), **options)
+    assert list(find_formats(plant_register_datasets(), data)) == [name]
 
 
 @pytest.mark.parametrize("case", load_cases("messages.yaml"), ids=lambda case: case["says"][0][:60])

@@ -43,6 +43,18 @@ def test_the_class_minus_one_is_no_label(tmp_path: Path, feature: object, given:
     assert dataset.splits["train"].collect()["labels"].to_list() == expected
 
 
+def test_a_column_for_each_label(tmp_path: Path) -> None:
+    rows = {"comment": ["what a day", "you", "me"], "joy": [1, 0, 0], "fear": [0, 1, 0]}
+    datasets.DatasetDict({"train": datasets.Dataset.from_dict(rows)}).save_to_disk(str(tmp_path / "one"))
+    dataset = hub_datasets.load(DataSection(path=str(tmp_path / "one")), HubOptions())
+    assert dataset.splits["train"].collect().rows() == [
+        ("train-1", "what a day", ["joy"]),
+        ("train-2", "you", ["fear"]),
+        ("train-3", "me", []),
+    ]
+    assert dataset.remarks == ["train: labels are 2 columns of 0 and 1: joy, fear", "train: texts are the column comment"]
+
+
 def save(path: Path, **sizes: int) -> DataSection:
     """A data set without ids, with so many documents in each split."""
     parts = {

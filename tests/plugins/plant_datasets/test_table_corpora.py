@@ -339,6 +339,11 @@ def test_a_column_for_each_label(tmp_path: Path, signs: tuple[str, str], said: s
     ]
 
 
+def test_the_name_of_a_file_does_not_make_it_parquet(tmp_path: Path) -> None:
+    write_files(tmp_path, {"x.parquet": DATA})
+    assert read(load(tmp_path / "x.parquet")) == EXPECTED
+
+
 @pytest.mark.parametrize("name", ["x.parquet", "x.jsonl"])
 @pytest.mark.parametrize("signs", [(0, 1), (False, True), (0.0, 1.0)])
 def test_a_typed_column_for_each_label(tmp_path: Path, name: str, signs: tuple[Any, Any]) -> None:
