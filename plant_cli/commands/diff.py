@@ -30,8 +30,8 @@ def run(context: StageContext, options: DiffOptions) -> Result:
         inputs.append(build_input(predictions, gold, system.threshold, CONVENTIONS[CONVENTION]))
     changes = find_label_changes(inputs[0], inputs[1], gold, options.k)
     content = _summarise(changes, options, gold)
-    changes.documents.write_parquet(context.folder / "documents.parquet")
-    changes.labels.write_csv(context.folder / "labels.tsv", separator="\t", float_precision=6)
+    changes.documents.write_parquet((context.folder / "documents.parquet").absolute())
+    changes.labels.write_csv((context.folder / "labels.tsv").absolute(), separator="\t", float_precision=6)
     write_json(context.folder / "diff.json", content)
     return Result(tables=_show(changes, options, gold), data=content, summary=content["errors"])
 

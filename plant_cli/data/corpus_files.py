@@ -182,7 +182,7 @@ def read_corpus_table(folder: Path, name: str) -> pl.DataFrame | None:
 def _read_columns(path: Path, what: str, columns: Sequence[str], wanted: Sequence[str] = ()) -> pl.DataFrame:
     try:
         with panics_as_errors():
-            table = pl.read_parquet(path, glob=False)
+            table = pl.read_parquet(path.absolute(), glob=False)
         return table.select(*columns, *(name for name in table.columns if name in wanted and name not in columns))
     except (OSError, PolarsError) as error:
         expected, todo = f"columns {', '.join(columns)}", f"restore the file, or {NEW_RUN}"

@@ -39,7 +39,7 @@ def replacing(path: Path) -> Iterator[Path]:
     with naming_full_disk(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else _mode_of_new(path.parent)
-        temporary = name_temporary(path)
+        temporary = name_temporary(path.absolute())  # some writers take a name that begins with ~ for a user's home
         try:
             yield temporary
             _set_mode(temporary, mode)
@@ -57,7 +57,7 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
     Whoever may read any new file there may read all files of the folder.
     """
-    temporary, previous = (name_temporary(path) for _ in range(2))
+    temporary, previous = (name_temporary(path.absolute()) for _ in range(2))
     with naming_full_disk(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.mkdir()

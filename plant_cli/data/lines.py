@@ -333,7 +333,7 @@ def spool(frames: Iterable[pl.DataFrame]) -> Sequence[pl.LazyFrame]:
             empty = [pl.lit(None).alias(name) for name, dtype in frame.schema.items() if _holds_empty(dtype)]
             with naming_full_disk(path):
                 frame.with_columns(empty).write_parquet(path, compression="zstd", compression_level=_LEVEL)
-            parts.append(pl.scan_parquet(path, glob=False))
+            parts.append(pl.scan_parquet(path.absolute(), glob=False))
             _WATCH.get()(frame.height)
     except BaseException:
         rmtree(folder, ignore_errors=True)

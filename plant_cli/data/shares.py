@@ -48,8 +48,8 @@ class Shard:
 
 
 def find_paths(patterns: Sequence[str]) -> list[Path]:
-    """What patterns such as `shards/*/mig` name, each once and sorted."""
-    return sorted({Path(path) for pattern in patterns for path in glob(pattern)})
+    """What patterns such as `shards/*/mig` name, each once and sorted; one that is there by that very name is no pattern."""
+    return sorted({Path(path) for pattern in patterns for path in ([pattern] if Path(pattern).exists() else glob(pattern))})
 
 
 def require_whole(shards: Mapping[Path, Shard], option: str, command: str) -> None:

@@ -200,7 +200,7 @@ def _encode(frame: pl.DataFrame, form: str, *, header: bool) -> bytes:
 
 
 def _scan_parquet(path: Path) -> pl.LazyFrame:
-    frame = pl.scan_parquet(path, glob=False)
+    frame = pl.scan_parquet(path.absolute(), glob=False)
     try:
         with path.open("rb") as stream, panics_as_errors():
             stream.seek(-len(_PARQUET), 2)

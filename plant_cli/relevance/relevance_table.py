@@ -51,7 +51,7 @@ def read_pairs(folder: Path) -> list[Pair]:
     require_recorded(folder, FORMS_FILE)
     try:
         with panics_as_errors():
-            return pl.read_parquet(path, glob=False).select("word", "form").rows()
+            return pl.read_parquet(path.absolute(), glob=False).select("word", "form").rows()
     except (OSError, pl.exceptions.PolarsError) as error:
         raise ArtefactError(
             "the forms of words cannot be read",
@@ -294,7 +294,7 @@ def _write(frame: pl.DataFrame, path: Path, metadata: dict[str, str]) -> None:
 def _read(path: Path, rows: pl.Expr | None = None, columns: Sequence[str] = ("*",)) -> pl.DataFrame:
     try:
         with panics_as_errors():
-            frame = pl.scan_parquet(path, glob=False)
+            frame = pl.scan_parquet(path.absolute(), glob=False)
             return (frame if rows is None else frame.filter(rows)).select(*columns).collect()
     except FileNotFoundError as error:
         raise ArtefactError(

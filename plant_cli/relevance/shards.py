@@ -216,7 +216,9 @@ class _ShardReader:
     def __init__(self, folder: Path, numbers: npt.NDArray[np.int32]) -> None:
         with _errors_as_damage(folder / COUNTED_LABELS_FILE):
             index = _require_counts(
-                pl.read_parquet(folder / COUNTED_LABELS_FILE, glob=False).select(pl.col("docs_with_label", "pairs").cast(pl.Int64))
+                pl.read_parquet((folder / COUNTED_LABELS_FILE).absolute(), glob=False).select(
+                    pl.col("docs_with_label", "pairs").cast(pl.Int64)
+                )
             )
             self.docs_with_label = index["docs_with_label"].to_numpy()
             self.offsets = np.concatenate([[0], np.cumsum(index["pairs"].to_numpy())])
@@ -227,7 +229,7 @@ class _ShardReader:
         """The pairs of labels `start` to `stop` whose words are in the common vocabulary."""
         first, last = int(self.offsets[start]), int(self.offsets[stop])
         with _errors_as_damage(self._path):
-            rows = _require_counts(pl.scan_parquet(self._path, glob=False).slice(first, last - first).select(columns).collect())
+            rows = _require_counts(pl.scan_parquet(self._path.absolute(), glob=False).slice(first, last - first).select(columns).collect())
             if not rows["label"].is_between(start, stop, closed="left").all():
                 raise ValueError("a pair of another label is in its rows")
             return rows.with_columns(self._numbers.gather(rows["word"]).alias("word")).filter(pl.col("word") >= 0)
@@ -237,7 +239,7 @@ class _ShardReader:
         sums = np.zeros(len(self.offsets) - 1, dtype=np.int64)
         kept = pl.LazyFrame({"word": np.flatnonzero(self._numbers.to_numpy() >= 0).astype(np.int32)})
         with _errors_as_damage(self._path):
-            rows = pl.scan_parquet(self._path, glob=False).join(kept, on="word", how="semi")
+            rows = pl.scan_parquet(self._path.absolute(), glob=False).join(kept, on="word", how="semi")
             counted = rows.group_by("label").agg(pl.col("occurrences").cast(pl.Int64).sum()).collect(engine="streaming")
             sums[counted["label"].to_numpy()] = counted["occurrences"].to_numpy()
         return sums
@@ -245,7 +247,7 @@ class _ShardReader:
 
 def _read_words(folder: Path) -> pl.DataFrame:
     with _errors_as_damage(folder / COUNTED_WORDS_FILE):
-        words = pl.read_parquet(folder / COUNTED_WORDS_FILE, glob=False).select(
+        words = pl.read_parquet((folder / COUNTED_WORDS_FILE).absolute(), glob=False).select(
             pl.col("word").cast(pl.String), pl.col("docs_with_word").cast(pl.Int64)
         )
         _require_counts(words.select("docs_with_word"))

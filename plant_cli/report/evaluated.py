@@ -113,12 +113,14 @@ class Evaluated:
             **dict.fromkeys(COUNT_COLUMNS, pl.Int64),
             **dict.fromkeys(SHARE_COLUMNS, pl.Float64),
         }
-        return pl.read_csv(self.folder / PER_LABEL_FILE, separator="\t", schema_overrides=types).select(list(types))
+        return pl.read_csv((self.folder / PER_LABEL_FILE).absolute(), separator="\t", schema_overrides=types, glob=False).select(
+            list(types)
+        )
 
     def read_documents(self) -> pl.DataFrame:
         """`per_document.parquet`: a row for each document."""
         require_recorded(self.folder, PER_DOCUMENT_FILE)
-        return pl.read_parquet(self.folder / PER_DOCUMENT_FILE)
+        return pl.read_parquet((self.folder / PER_DOCUMENT_FILE).absolute(), glob=False)
 
     def read_history(self, stage: str) -> list[dict[str, Any]]:
         """The epochs of a stage of training as they were recorded; none if it was made without it, or without a network."""

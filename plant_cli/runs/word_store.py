@@ -54,10 +54,10 @@ def open_words(
     with hold_lock(locked, "splitting texts into words", wait=math.inf, should_stop=session.should_stop):
         if not is_whole(folder / CACHE_MARK, f"the words of {part}", session.reporter.warn):
             _write(folder, session, corpus, name, shard, check)
-    words, ends = pl.read_parquet(folder / WORDS_FILE, glob=False)["word"].to_list(), np.load(folder / ENDS_FILE)
+    words, ends = pl.read_parquet((folder / WORDS_FILE).absolute(), glob=False)["word"].to_list(), np.load(folder / ENDS_FILE)
     mapped = np.memmap(folder / NUMBERS_FILE, dtype=np.int32, mode="r") if ends[-1] else np.zeros(0, dtype=np.int32)
     documents = Documents(vocabulary=tuple(words), numbers=np.asarray(mapped), ends=ends)
-    return SplitWords(documents=documents, forms=pl.read_parquet(folder / FORMS_FILE, glob=False).rows())
+    return SplitWords(documents=documents, forms=pl.read_parquet((folder / FORMS_FILE).absolute(), glob=False).rows())
 
 
 def _write(folder: Path, session: Session, corpus: Corpus, name: SplitName, shard: Shard | None, check: Callable[[], None]) -> None:
@@ -75,7 +75,7 @@ def _write(folder: Path, session: Session, corpus: Corpus, name: SplitName, shar
             start += len(part)
             task.advance(len(part))
     np.save(folder / ENDS_FILE, np.array(ends, dtype=np.int64))
-    pl.DataFrame({"word": pl.Series(list(numbers), dtype=pl.String)}).write_parquet(folder / WORDS_FILE)
+    pl.DataFrame({"word": pl.Series(list(numbers), dtype=pl.String)}).write_parquet((folder / WORDS_FILE).absolute())
     forms = pl.DataFrame(list(corpus.analyser.forms()), schema={"word": pl.String, "form": pl.String}, orient="row")
-    forms.write_parquet(folder / FORMS_FILE)
+    forms.write_parquet((folder / FORMS_FILE).absolute())
     write_mark(folder / CACHE_MARK)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plant_cli.api import DataError, DataSection, Reporter, near_names
-from plant_cli.data.lines import decode_text, find_fallback, read_bytes
+from plant_cli.data.lines import bare_name, decode_text, find_fallback, read_bytes
 from plant_cli.data.tables import collect, join_columns, scan_table, text_columns
 from plant_cli.data.text_tables import shorten, show_names
 
@@ -38,17 +38,30 @@ class TextReader:
         file = Path(path)
         if path == STDIN:
             ids, texts = ["text"], [self._decode(sys.stdin.buffer.read(), "standard input")]
-        elif file.is_dir() or file.suffix == ".txt":
-            files = sorted(file.glob("*.txt")) if file.is_dir() else [file]
-            ids, texts = [one.stem for one in files], [self._decode(read_bytes(one, "a text file"), str(one)) for one in files]
+        elif file.is_dir() or _is_text(file):
+            files = self._find_texts(file) if file.is_dir() else [file]
+            stems = [Path(bare_name(one)).stem for one in files]
+            ids = [stem if stems.count(stem) == 1 else one.name for stem, one in zip(stems, files, strict=True)]
+            texts = [self._decode(read_bytes(one, "a text file"), str(one)) for one in files]
         else:
             ids, texts = self._read_rows(path)
         if not texts:
-            raise DataError("the folder holds no .txt files", where=path, expected="files such as report.txt", todo="name a table")
+            todo = "name a table, or the folder in which the texts are"
+            raise DataError("the folder holds no .txt files", where=path, expected="files such as report.txt in it", todo=todo)
         empty = sum(not text.strip() for text in texts)
         if empty:
             self.reporter.warn(f"{empty} of {len(texts)} texts are empty: nothing is suggested for them")
         return ids, texts
+
+    def _find_texts(self, folder: Path) -> list[Path]:
+        """The text files of a folder; a warning names what else is in it, and a level below."""
+        present = sorted(path for path in (*folder.glob("[!.]*"), *folder.glob("[!.]*/[!.]*")) if path.is_file())
+        texts = [path for path in present if path.parent == folder and _is_text(path)]
+        others = [str(path.relative_to(folder)) for path in present if path.parent != folder or not _is_text(path)]
+        if others and texts:
+            shown = ", ".join(others[:IDS_NAMED]) + (", …" if len(others) > IDS_NAMED else "")
+            self.reporter.warn(f"{len(others):,} files of {folder} are passed over: {shown} (texts are .txt files in the folder itself)")
+        return texts
 
     def _decode(self, content: bytes, where: str) -> str:
         return decode_text(content, self.encoding or find_fallback(content, self.data.encoding), "the text", where)
@@ -109,6 +122,10 @@ class TextReader:
             shown = ", ".join(f"'{name}'" for name in list(repeated)[:IDS_NAMED]) + (", …" if len(repeated) > IDS_NAMED else "")
             self.reporter.warn(f"{sum(repeated.values())} of {len(frame)} texts share their id with another: {shown}")
         return ids
+
+
+def _is_text(path: Path) -> bool:
+    return Path(bare_name(path)).suffix.lower() == ".txt"
 
 
 def _refuse_unreadable(frame: pl.DataFrame, names: Sequence[str], where: str) -> None:

@@ -49,7 +49,7 @@ def read_indexed(path: Path, label_hash: str) -> pl.DataFrame | None:
     """
     try:
         with panics_as_errors():
-            rows = pl.scan_parquet(path, glob=False)
+            rows = pl.scan_parquet(path.absolute(), glob=False)
             if pl.read_parquet_metadata(path).get("label_hash") != label_hash or INDICES not in rows.collect_schema():
                 return None
             return rows.select("doc_id", INDICES, "scores").collect()

@@ -337,7 +337,7 @@ def read_splits(path: Path, subset: str) -> dict[str, SplitName]:
     if path.is_dir():
         return _read_caml_splits(path, subset)
     try:
-        table = pl.read_ipc(path) if path.suffix in (".feather", ".arrow", ".ipc") else collect(scan_table(path), str(path))
+        table = pl.read_ipc(path.read_bytes()) if path.suffix in (".feather", ".arrow", ".ipc") else collect(scan_table(path), str(path))
     except (OSError, PolarsError) as error:  # of polars: what a damaged feather file makes of its reader
         raise _no_splits(path, first_line(error)) from error
     names = {name.lower(): name for name in table.columns}

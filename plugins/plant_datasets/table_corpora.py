@@ -35,7 +35,7 @@ from plant_cli.kit import (
     whole_numbers,
 )
 from plant_datasets.annotation_formats import ANNOTATIONS
-from plant_datasets.corpus_reader import ALIASES, split_by_hash
+from plant_datasets.corpus_reader import ALIASES, split_by_hash, split_of
 from plant_datasets.hub_datasets import find_class_names
 from plant_datasets.label_columns import find_columns
 
@@ -47,6 +47,7 @@ _MEANINGS = {
     "--split-column": "a column that says train, validation or test",
     "--id-column": "a column with an id for each document",
 }
+_NAMED = 12  # files in a remark
 PIECE = 10_000  # documents that are read together: some tens of megabytes of text
 _SPLIT, _ROW = "split of the row", "number of the row"  # names that no column of a user has
 _SHARD = re.compile(r"-(\d+)-of-(\d+)(?:-[0-9a-f]{16})?$")
@@ -114,7 +115,7 @@ def recognise(data: DataSection) -> str | None:
     if path is None or not path.exists() or (data.labels_column != "labels" and ANNOTATIONS.recognise(data)):
         return None
     try:
-        columns = _peek(_find_split_files(_enter(path))["train"][0] if path.is_dir() else path, data)
+        columns = _peek(_find_split_files(_enter(path), data)["train"][0] if path.is_dir() else path, data)
     except (PlantError, OSError):
         return None
     return f"a table with the columns {show_names(columns)}" if columns else None
@@ -137,7 +138,7 @@ def _enter(folder: Path) -> Path:
     """
 
     def holds(path: Path) -> bool:
-        return any(ALIASES.get(_SHARD.sub("", base_name(file)).lower()) == "train" and table_format(file) for file in path.iterdir())
+        return any(split_of(base_name(file)) == "train" and table_format(file) for file in path.iterdir())
 
     inner = [] if holds(folder) else [path for path in sorted(folder.iterdir()) if path.is_dir() and path.name[0] != "." and holds(path)]
     if len(inner) > 1:
@@ -150,12 +151,20 @@ def _enter(folder: Path) -> Path:
     return inner[0] if inner else folder
 
 
-def _find_split_files(folder: Path) -> dict[SplitName, list[Path]]:
-    """The files of each split: `train.parquet`, `dev.jsonl.gz`, or shards such as `train-00000-of-00002.parquet`."""
+def _find_split_files(folder: Path, data: DataSection) -> dict[SplitName, list[Path]]:
+    """The files of each split: `train.parquet`, `dev.jsonl.gz`, or shards such as `train-00000-of-00002.parquet`.
+
+    Where no file has just that name, those with the word in their name are taken, such as `X_train.csv`: tables of documents, else any.
+    """
+    tables = [path for path in sorted(folder.iterdir()) if table_format(path) and path.is_file()]
     files: dict[SplitName, list[Path]] = {}
-    for path in sorted(folder.iterdir()):
-        split = ALIASES.get(_SHARD.sub("", base_name(path)).lower())
-        if split and table_format(path) and path.is_file():
+    for path in tables:
+        if split := _split_named(path):
+            files.setdefault(split, []).append(path)
+    worded = [(split, path) for path in tables if (split := split_of(base_name(path))) is not None and split not in files]
+    documents = {split for split, path in worded if _peek(path, data)}
+    for split, path in worded:
+        if split not in documents or _peek(path, data):
             files.setdefault(split, []).append(path)
     for split, paths in files.items():
         shards = [match for path in paths if (match := _SHARD.search(base_name(path)))]
@@ -165,7 +174,7 @@ def _find_split_files(folder: Path) -> dict[SplitName, list[Path]]:
                 f"{len(paths)} files claim to be the split {split}",
                 where=", ".join(map(str, paths)),
                 expected="one file for each split (or numbered shards)",
-                todo="move the others out of the folder",
+                todo="move the others out of the folder; texts and labels in two files must be joined to one table",
             )
         if shards and (len(counts) > 1 or len(shards) != max(counts)):  # a part of a corpus would pass for all of it
             raise DataError(
@@ -185,17 +194,26 @@ def _find_split_files(folder: Path) -> dict[SplitName, list[Path]]:
     return {split: files[split] for split in SPLITS if split in files}
 
 
+def _split_named(path: Path) -> SplitName | None:
+    """The split that is all of the name of a file."""
+    return ALIASES.get(_SHARD.sub("", base_name(path)).lower())
+
+
 def _read_folder(folder: Path, data: DataSection, bad: BadRows, titled: Sequence[str]) -> ReadCorpus:
-    parts = _find_split_files(folder)
+    parts = _find_split_files(folder, data)
     tables = {}
     for split, paths in parts.items():
         frames = [scan_table(path, encoding=data.encoding, bad=bad) for path in paths]
         tables[split, str(paths[0])] = pl.concat(frames, how="diagonal_relaxed") if len(frames) > 1 else frames[0]
     mapped, remarks = _map_tables({where: (frame, f"{split}-") for (split, where), frame in tables.items()}, data, bad, titled)
     files = [path for paths in parts.values() for path in paths]
-    others = [path for path in sorted(folder.iterdir()) if path.is_file() and table_format(path) and path not in files]
-    if strays := ", ".join(path.name for path in others if _peek(path, data)):
-        remarks.append(f"{folder}: {strays} left out: splits are called {', '.join(SPLITS)}")
+    worded = [f"{path.name} is read as {split}" for split, paths in parts.items() for path in paths if not _split_named(path)]
+    remarks += [f"{folder}: {', '.join(worded)}"] if worded else []
+    others = [path for path in sorted(folder.iterdir()) if path.is_file() and path not in files]
+    strays = [path.name for path in others if split_of(path.name) or (table_format(path) and _peek(path, data))]
+    if strays:
+        shown = ", ".join(strays[:_NAMED]) + (f", … ({len(strays):,} in all)" if len(strays) > _NAMED else "")
+        remarks.append(f"{folder}: {shown} left out: splits are called {', '.join(SPLITS)}")
     return {split: mapped[where] for split, where in tables}, files, remarks
 
 

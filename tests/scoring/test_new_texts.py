@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import sys
 from pathlib import Path
@@ -43,6 +44,17 @@ def test_a_text_file_is_one_document_and_a_folder_as_many_as_it_holds(tmp_path: 
         read(tmp_path / "none")
     with pytest.raises(DataError, match="no such file"):
         read(tmp_path / "none.txt")
+
+
+def test_capital_and_packed_texts_are_read_and_what_is_passed_over_is_named(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    for name in ("a.txt", "B.TXT", "a.Txt", "sub/c.txt", "note.md", ".hidden.txt"):
+        (tmp_path / name).write_text(NOTE, encoding="utf-8")
+    (tmp_path / "d [1].txt.gz").write_bytes(gzip.compress(NOTE.encode()))
+    listener = Listener()
+    assert set(read(tmp_path, reporter=listener)) == {"a.txt", "B", "a.Txt", "d [1]"}
+    assert set(read(tmp_path, reporter=listener).values()) == {NOTE}
+    assert listener.said[0] == f"2 files of {tmp_path} are passed over: note.md, sub/c.txt (texts are .txt files in the folder itself)"
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])

@@ -51,6 +51,27 @@ def test_a_folder_with_a_file_for_each_split(tmp_path: Path, names: tuple[str, .
     assert dataset.remarks == [f"{tmp_path}: later.csv left out: splits are called train, validation, test"]
 
 
+@pytest.mark.parametrize(
+    ("names", "worded"),
+    [
+        (("train.CSV", "Validation.CSV", "TEST.Csv"), ""),
+        (("train_v1.csv", "valid_v1.csv", "test_v1.csv"), "train_v1.csv is read as train, valid_v1.csv is read as validation"),
+        (("X_train.csv", "X_val.TSV", "test.csv.xz"), "X_train.csv is read as train, X_val.TSV is read as validation"),
+        (("my corpus-train [1].csv", "dev*.csv", "te%20st-test.csv"), "my corpus-train [1].csv is read as train"),
+    ],
+)
+def test_names_of_files_with_the_word_of_a_split_in_them(tmp_path: Path, names: tuple[str, ...], worded: str) -> None:
+    folder = tmp_path / "[1] ~x é%20*"
+    folder.mkdir()
+    for row, name in zip(ROWS, names, strict=True):
+        write_table(pl.DataFrame([row]).drop("split"), folder / name)
+    write_files(folder, {"train_titles.csv": "label,title\na,A\n", "test.xlsx": "x", "validation.pdf": "x"})
+    dataset = load(folder)
+    assert read(dataset) == EXPECTED
+    assert worded in dataset.remarks[0]
+    assert "test.xlsx, train_titles.csv, validation.pdf left out" in dataset.remarks[-1]
+
+
 def test_shards_of_a_split_are_joined(tmp_path: Path) -> None:
     for i, row in enumerate(ROWS[:2]):
         write_table(pl.DataFrame([row]), tmp_path / f"train-{i:05d}-of-00002.parquet")
