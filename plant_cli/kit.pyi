@@ -104,6 +104,7 @@ from plant_cli.data.text_tables import read_rows as read_rows
 from plant_cli.data.text_tables import shorten as shorten
 from plant_cli.data.text_tables import show_names as show_names
 from plant_cli.data.vocabularies import read_vocabulary as read_vocabulary
+from plant_cli.data.vocabularies import resolve_titles as resolve_titles
 from plant_cli.data.words import choose_columns as choose_columns
 from plant_cli.data.words import count_known as count_known
 from plant_cli.evaluation.auc import average_auc as average_auc

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
 import polars as pl
 
-from plant_cli.api import DataError, DataSection, Dataset, Reporter, SilentReporter
+from plant_cli.api import DataError, DataSection, Dataset, Pieces, Reporter, SilentReporter
 from plant_cli.data.classifications import add_dot, find_classification, match_lines, read_classification, read_icd_titles
 from plant_cli.data.concepts import VOCABULARY_SCHEMA, Concept, Purpose, find_rdf_syntax, find_xml_root, read_skos, tabulate_concepts
 from plant_cli.data.documents import find_splits, find_used_labels, read_batches
@@ -66,13 +67,14 @@ def read_vocabulary_table(path: Path, text: str, purpose: Purpose, encoding: str
     languages = {match[1]: name for key, name in columns.items() if (match := _LANGUAGE.fullmatch(key))}
     sources = _find_columns(table, columns, purpose.used)
     label, title = sources.get("label"), sources.get("title")
+    example = purpose.used.head(1).to_list() if label is None else []
+    hint = "".join(f", or write the ids as the labels of the documents are, such as '{label}'" for label in example)
     if label is None or not (languages or title or {"description", "alternatives", "parents"} & sources.keys()):
         raise DataError(
             "the vocabulary has no column for the labels, or none for their titles",
             where=f"{path}, columns {show_names(table.columns)}",
             expected=f"one of {', '.join(_NAMES['label'][:6])}, and title or label_en; perhaps {', '.join(list(VOCABULARY_SCHEMA)[2:7])}",
-            todo="rename the columns"
-            + "".join(f", or write the ids as the labels of the documents are, such as '{label}'" for label in purpose.used.head(1)),
+            todo="rename the columns" + hint,
         )
     nested = next((column for name, column in sources.items() if name not in LISTED_FIELDS and table.schema[column].is_nested()), None)
     if nested is not None:
@@ -282,7 +284,12 @@ def read_vocabulary(path: Path, purpose: Purpose | None = None, encoding: str | 
         table, remarks = read_vocabulary_table(path, text, purpose, encoding)
     table = tidy_labels(table)
     if table.is_empty():
-        raise DataError("the vocabulary holds no labels", where=where, expected=_EXPECTED, todo="check the file")
+        raise DataError(
+            "the vocabulary holds no labels",
+            where=where,
+            expected=_EXPECTED,
+            todo="name another file; concepts of RDF need a prefLabel or an rdfs:label",
+        )
     table, repeated = _merge_rows(table)
     untitled = int(table["title"].is_null().sum())
     remarks = [*remarks, *repeated, *([f"{untitled:,} labels have no title"] if untitled else [])]
@@ -339,6 +346,27 @@ def apply_vocabulary(dataset: Dataset, data: DataSection) -> tuple[pl.LazyFrame,
     return _complete(table, own).lazy(), [*remarks, *silent.notes]
 
 
+def resolve_titles(dataset: Dataset, data: DataSection) -> Dataset:
+    """A dataset with ids of its vocabulary in place of labels that are titles there, where one id has the title; a remark counts them."""
+    used, file = find_used_labels(dataset).to_frame("name"), data.vocabulary or data.titles
+    if file is None:
+        return dataset
+    purpose = Purpose(data.vocabulary_language, used["name"], cache(lambda: _find_languages(dataset)))
+    table, _ = read_vocabulary(Path(file), purpose, data.encoding)
+    titles = used.join(table, left_on="name", right_on="label", how="anti").with_columns(key=_lower(pl.col("name")))
+    ids = table.with_columns(key=_lower(pl.col("title"))).filter(pl.col("key").is_unique())
+    found = dict(titles.join(ids, on="key", how="inner").select("name", "label").iter_rows())
+    labels = pl.col("labels").list.eval(pl.element().replace(found))
+    splits, pieces = {}, {}
+    for name, whole in dataset.splits.items():
+        cut = dataset.pieces.get(name)
+        parts = [part.with_columns(labels) for part in ([whole] if cut is None else cut.parts)]
+        splits[name] = pl.concat(parts)
+        pieces[name] = Pieces(splits[name], parts)
+    remark = f"{len(found):,} of {titles.height:,} labels that are no ids are titles in {file}, and have its ids"
+    return replace(dataset, splits=splits, pieces=pieces, remarks=[*dataset.remarks, remark])
+
+
 def _find_languages(dataset: Dataset) -> Mapping[str, float]:
     """The languages of the first documents."""
     return find_main_languages(next(read_batches(dataset, find_splits(dataset)[0]))["text"].to_list())
@@ -346,6 +374,10 @@ def _find_languages(dataset: Dataset) -> Mapping[str, float]:
 
 def _bare(cells: pl.Expr) -> pl.Expr:
     return cells.str.strip_chars(" <>").str.to_lowercase().str.replace_all(".", "", literal=True)
+
+
+def _lower(cells: pl.Expr) -> pl.Expr:
+    return cells.str.to_lowercase().str.strip_chars()
 
 
 def _last_part(cells: pl.Expr) -> pl.Expr:
@@ -360,7 +392,7 @@ _WRITTEN: tuple[tuple[str, str, Callable[[pl.Expr], pl.Expr], bool], ...] = (
     ("by the last part of an address", "label", _last_part, False),
     ("by leaving aside a prefix", "label", lambda c: c.str.strip_chars(" <>/#)").str.to_lowercase().str.extract(r"([^/#:)]+)$"), False),
     ("by leaving aside leading zeros", "label", lambda c: c.str.to_lowercase().str.strip_chars_start("0"), False),
-    ("by their titles", "title", lambda c: c.str.to_lowercase().str.strip_chars(), False),
+    ("by their titles", "title", _lower, False),
 )
 _SURE = 0.5  # share of the labels that are not found yet, from which a way of writing that is in doubt is believed
 

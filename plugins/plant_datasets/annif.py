@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, NoOptions, SplitName
-from plant_cli.kit import BadRows, bare_name, read_lines, read_rows, refuse_many, writing_text
+from plant_cli.kit import BadRows, bare_name, read_lines, read_rows, refuse_many, resolve_titles, writing_text
 from plant_datasets.corpus_reader import (
     ALIASES,
     DOCUMENT_SCHEMA,
@@ -26,6 +26,7 @@ from plant_datasets.corpus_reader import (
 )
 
 _TEXT, _SUBJECTS, _ID = "text", "subject_uris", "document_id"  # columns of the CSV format
+_URI = re.compile(r"\s*(?:<([^<>]+)>|([A-Za-z][\w+.-]*:[^\s<>]+))\s*")
 _BREAKS = re.compile(r"[\r\n\t]+")
 _LONGEST_ID = 200  # bytes of a file's name
 
@@ -39,7 +40,8 @@ def folder_load(data: DataSection, options: NoOptions) -> Dataset:
         raise lacks_training(
             str(reader.path), "document.txt with document.tsv or document.key, in the folder itself or in train/, validation/ and test/"
         )
-    return reader.dataset(parts, titles)
+    dataset = reader.dataset(parts, titles)
+    return resolve_titles(dataset, data) if any(bare_name(path).lower().endswith(".key") for path in reader.files) else dataset
 
 
 def folder_recognise(data: DataSection) -> str | None:
@@ -97,10 +99,11 @@ def _read_key(reader: CorpusReader, path: Path, titles: dict[str, str | None]) -
         uri, _, title = line.partition("\t")
         if not line.strip():
             continue
-        if not plain and not (uri.startswith("<") and uri.endswith(">")):
-            reader.bad.add(path, number, "no URI in angle brackets", line, column=1, expected="<uri><TAB>label")
+        match = _URI.fullmatch(uri)
+        if not plain and match is None:
+            reader.bad.add(path, number, "no URI", line, column=1, expected="<uri><TAB>label")
             continue
-        label = line.strip() if plain else uri[1:-1]
+        label = line.strip() if match is None or plain else match[1] or match[2]
         titles[label] = titles.get(label) or (None if plain else title or None)
         yield label
 

@@ -286,6 +286,20 @@ def test_texts_in_another_encoding_are_refused_if_they_are_many(tmp_path: Path) 
     assert sum(frame.collect().height for frame in read("annif-folder", tmp_path, encoding="cp1252").splits.values()) == 20
 
 
+def test_titles_in_key_files_become_ids_of_the_vocabulary(tmp_path: Path) -> None:
+    """Beside files with URIs, a concept would be two labels."""
+    files = {"a.txt": "one", "a.tsv": "http://x/1\tOil\n", "b.txt": "two", "b.key": "oil\nOld\nlost\nOld\n", "v.tsv": VOCABULARY}
+    write_files(tmp_path, files)
+    dataset = read("annif-folder", tmp_path, vocabulary=str(tmp_path / "v.tsv"))
+    rows = {row[0]: row[1] for frame in dataset.splits.values() for row in frame.collect().select("doc_id", "labels").iter_rows()}
+    assert rows == {"a": ["http://x/1"], "b": ["http://x/1", "Old", "lost", "Old"]}
+    assert "1 of 3 labels that are no ids are titles in" in dataset.remarks[-1]
+    assert {len(cut.parts) for cut in dataset.pieces.values()} == {1}
+
+
+VOCABULARY = "http://x/1\tOil\nhttp://x/2\tOld\nhttp://x/3\tOld\n"  # a title of two concepts is no name
+
+
 def document(**cells: Any) -> Dataset:
     return Dataset(splits={"train": pl.LazyFrame({"doc_id": ["1"], "text": ["t"], "labels": [["l"]]} | {k: [v] for k, v in cells.items()})})
 
