@@ -17,7 +17,7 @@ from plant_cli.data.concepts import VOCABULARY_SCHEMA, Concept, Purpose, find_rd
 from plant_cli.data.documents import find_splits, find_used_labels, read_batches
 from plant_cli.data.label_cells import split_names
 from plant_cli.data.lines import decode_text, find_fallback, read_bytes
-from plant_cli.data.tables import collect, scan_table, trim
+from plant_cli.data.tables import collect, peek_columns, scan_table, trim
 from plant_cli.data.text_tables import show_names
 from plant_cli.data.word_analysis import find_main_languages
 
@@ -62,6 +62,9 @@ def read_uri_lines(text: str) -> tuple[pl.DataFrame, list[str]] | None:
 
 def read_vocabulary_table(path: Path, text: str, purpose: Purpose, encoding: str | None) -> tuple[pl.DataFrame, list[str]]:
     """A table of labels whose columns are told by their names, or by what is in them."""
+    if text.strip() and text.lstrip()[0] not in "{[" and len(peek_columns(path, encoding)) < 2:
+        what, todo = "the vocabulary is of no kind that is known", "write a line for each label: its id, a tab, its title"
+        raise DataError(what, where=f"{path}, line 1", expected=_EXPECTED, todo=todo)
     table = collect(scan_table(path, encoding=encoding), str(path))
     columns = {_simplify(name): name for name in table.columns}
     languages = {match[1]: name for key, name in columns.items() if (match := _LANGUAGE.fullmatch(key))}
