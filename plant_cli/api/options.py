@@ -69,7 +69,10 @@ def _located(value: Any, *, names: bool) -> Any:
         return type(value)(_located(item, names=True) for item in value)
     if value is None or (names and not {"/", os.sep, "."} & set(value)):
         return value
-    return str(Path(value).absolute()) if Path(value).exists() else value
+    path = Path(value)
+    if not path.exists():
+        return value
+    return str(path.parent.resolve() / path.name if ".." in path.parts[:-1] else path.absolute())
 
 
 class NoOptions(Options):

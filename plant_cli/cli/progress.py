@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -103,7 +104,7 @@ class _LineTask:
         say(f"{description}: start" + (f", {total:,.0f} {unit}" if total is not None else ""))
 
     def advance(self, amount: float = 1, **figures: float) -> None:
-        self._done += amount
+        self._done = min(self._done + amount, self._total or math.inf)  # processes share what may not divide evenly
         self._figures.update(figures)
         now = self._clock()
         if now - self._last >= EVERY:

@@ -61,6 +61,9 @@ def explain_usage_error(error: Any, command: str, former: Mapping[str, str], ask
             expected=expected,
             todo=f"correct it ({ask}); put `--` before a value that begins with a dash",
         )
+    options = [option for one in error.ctx.command.params for option in one.opts] if error.ctx else []
+    if "unexpected extra argument" in error.format_message() and "--path" in options:
+        ask = f"name the corpus with --path; {ask}"
     return UsageError(error.format_message().rstrip("."), where=command, expected=_line(error, command), todo=ask)
 
 

@@ -391,7 +391,7 @@ class SuggestOptions(Options):
 
     path: str | None = everyday(
         None,
-        "Texts to label: a table, which needs no labels; a .txt file or a folder of them; or - for one text on standard input.",
+        "Texts to label: a table, which needs no labels; a .txt file or a folder of them; or - for standard input: a table, or one text.",
         argument=True,
     )
     text: str | None = everyday(None, "One text to label, instead of a table.")

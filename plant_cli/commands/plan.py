@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -58,7 +59,11 @@ def run(context: StageContext, options: PlanOptions) -> Result:
         notes.append(f"words were counted and scorers fitted on at most {DOCUMENTS_SAMPLED:,} documents, and the figures scaled up")
     if any(found.parts for found in plans.values()):
         notes.append("activations and hours are those of a step with made-up weights, without validation")
-    return report_plans(plans, planner.free, f"{hardware.device} in {str(hardware.dtype).removeprefix('torch.')}", notes)
+    place = f"{hardware.device} in {str(hardware.dtype).removeprefix('torch.')}"
+    networked = any(getattr(step.options, "network", False) for step in steps)
+    pending = [name for name in plans if context.find_input(name) is None and (networked or name == "finetune")]
+    next_step = f"plant {next(iter(pending), 'eval')}" if recipe is None else f"plant run {shlex.quote(recipe)}"
+    return report_plans(plans, planner.free, place, notes, next_step)
 
 
 def _steps(context: StageContext, recipe: str | None) -> list[Step]:

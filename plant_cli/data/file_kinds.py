@@ -62,6 +62,8 @@ _IN_TEXT: Sequence[tuple[str, str, str]] = (  # by a pattern of the beginning of
     ("a list of references (BibTeX, RIS, PubMed)", "export it as CSV from its program, and name that file",
      r"(?i)(?:\s|%[^\n]*\n)*(?:@(?:article|book|inproceedings|incollection|misc|phdthesis|techreport)\s*\{|TY  - |PMID- )"),
     ("a file of MARC records", _CONVERT, r"\d{5}[acdnp][a-z].{2}[a ]22\d{5}"),
+    ("a TREC run: predictions of a tool", "name a corpus; `plant eval --predictions FILE` reads predictions",
+     r"\S+[ \t]+Q0[ \t]+\S+[ \t]+\d+[ \t]+\S+[ \t]+\S+\s"),
     ("a LaTeX source", _TEXTS, r"(?:\s|%[^\n]*\n)*\\document(?:class|style)\b"),
 )  # fmt: skip
 _MEMBERS: Sequence[tuple[str, str, str]] = (  # what is in a zip archive of a program

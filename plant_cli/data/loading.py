@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -20,6 +21,7 @@ from plant_cli.api import (
     UsageError,
     first_line,
 )
+from plant_cli.data.corpus_files import SPLITS_FILE, CorpusRecord
 from plant_cli.data.lines import watching
 from plant_cli.data.splits import take_subset
 from plant_cli.data.vocabularies import apply_vocabulary
@@ -28,7 +30,14 @@ ANY = "files"  # the dataset that reads tables, and stands for whichever format 
 
 
 def load_dataset(context: StageContext, data: DataSection, tell: Callable[[str], None] | None = None) -> Dataset:
-    """The dataset of a section `data`; a note says what was recognised."""
+    """The dataset of a section `data`; a note says what was recognised.
+
+    Where nothing is named, the corpus is that of the run that the variable PLANT_RUN names.
+    """
+    run = os.environ.get("PLANT_RUN")
+    if run and data == DataSection() and (Path(run) / "corpus" / SPLITS_FILE).exists():
+        data = DataSection.model_validate(CorpusRecord.read(Path(run) / "corpus").source)
+        context.reporter.note(f"the corpus is that of the run {run}: {data.path or data.dataset.name}")
     chosen = data.dataset if data.dataset.name != ANY else _recognise(context, data)
     spec, options = context.component(DatasetSpec, chosen)
     with _show_spooling(context.reporter, str(data.path or chosen.name)):

@@ -110,6 +110,7 @@ class Evaluation:
     """How many labels of train there are (`counted`), and how many of them were never `assigned`, and never `listed`."""
     missing: Mapping[str, str] = field(default_factory=dict)  # what to do to have metrics of scores that were not kept, by name
     remarks: Sequence[str] = field(default=())  # what a reader of the values should know
+    chosen: bool = False  # whether only some metrics were asked for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +176,7 @@ def evaluate(
         labels_never={"counted": int(trained.sum()), **{name: int(labels.size) for name, labels in never.items()}},
         missing=missing,
         remarks=[m.remark for m in chosen if isinstance(m, WeightedMetric) and m.remark],
+        chosen=bool(wanted),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,7 @@ def make_metric_tables(
     tables = []
     if overall:
         columns = [Column(name="metric"), *(Column(name=name, kind="points") for name in ("value", "low", "high"))]
-        notes = [*_notes(evaluation, conditions), *remarks]
+        notes = [*_notes(evaluation, conditions), *(() if evaluation.chosen else remarks)]
         tables.append(Table(title=f"Metrics on {conditions.gold.split}", columns=columns, rows=overall, notes=notes))
     if in_bins & set(scores):
         kinds = [kind for kind in IN_BINS if any(f"{kind}[{b.name}]" in scores for b in evaluation.bins)]
@@ -121,19 +121,33 @@ def describe_conditions(conditions: Conditions) -> str:
     return f"{describe_gold(conditions.gold, conditions.convention)}; {drawn}seed {conditions.seed}"
 
 
+def _concerns(assumption: str, names: Iterable[str]) -> bool:
+    """Whether an assumption of a convention is about one of these metrics."""
+    subject = assumption.split(" ")[0]
+    starts = {"P@k": "P@", "R@k": "R@", "ideals": ("nDCG", "PSP"), "macro-F1": "macro-F1", "PSP": "PSP"}.get(subject, "")
+    return any(name.startswith(starts) for name in names)
+
+
 def _notes(evaluation: Evaluation, conditions: Conditions) -> list[str]:
     data, gold, never = conditions.data, conditions.gold, evaluation.labels_never
     without = int((gold.sizes == 0).sum())
-    averaged = ", ".join(f"{name} over {count} labels" for name, count in evaluation.labels_averaged.items())
+    of_labels = {name: count for name, count in evaluation.labels_averaged.items() if name in evaluation.scores}
+    averaged = "".join(f"{name} over {count} labels; " for name, count in of_labels.items())
     outside = int(gold.matrix[:, np.flatnonzero(gold.train_counts == 0)].nnz)
+    assumed = [text for text in conditions.convention.assumptions if not evaluation.chosen or _concerns(text, evaluation.scores)]
     notes = [
-        f"convention {conditions.convention.name}: {'; '.join(conditions.convention.assumptions)}",
-        f"{len(data.top)} documents, {without} without gold; {gold.matrix.nnz} gold assignments, {outside} of labels unseen in train",
-        f"{describe_gold(gold, conditions.convention)}: {averaged}; {conditions.system.origin}",
-        f"of {never['counted']} labels of train {never['assigned']} are never assigned, {never['listed']} are in no list of predictions",
+        f"convention {conditions.convention.name}: {'; '.join(assumed)}",
+        f"{describe_gold(gold, conditions.convention)}; {averaged}{conditions.system.origin}",
         *evaluation.remarks,
-        *(f"not available: {name} ({NOT_KEPT}; {remedy})" for name, remedy in evaluation.missing.items()),
     ]
+    if not evaluation.chosen:
+        notes[1:1] = [
+            f"{len(data.top)} documents, {without} without gold; {gold.matrix.nnz} gold assignments, {outside} of labels unseen in train"
+        ]
+        notes += [
+            f"of {never['counted']} labels of train {never['assigned']} are never assigned, {never['listed']} are in no list",
+            *(f"not available: {name} ({NOT_KEPT}; {remedy})" for name, remedy in evaluation.missing.items()),
+        ]
     if conditions.replicates:
         drawn = f"{conditions.replicates} resamples of the documents, seed {conditions.seed}"
         notes.append(f"{100 * conditions.level:g}% intervals from {drawn}")

@@ -45,11 +45,15 @@ def write_training(systems: Sequence[Evaluated]) -> PageSection:
     if not first:
         missing.append("There is no curve of stage 1: no system was trained from planted attention. `plant pretrain-attn` plants it.")
     planting, sizes = draw_planting(systems), draw_sizes(systems)
-    if not planting:
+    lacking = [system for system in systems if _find_result(system) is None]
+    if lacking:
+        names, command = ", ".join(f"'{system.name}'" for system in lacking), lacking[0].command("eval", "--force")
+        missing.append(f"The evaluation of {names} has no {RESULT}, by which systems are compared here: `{command}` computes every metric.")
+    elif not planting:
         missing.append(
             "Stage 1 against the result needs two systems with a stage 1: `plant pretrain-attn --tag`, then `plant finetune --planted`."
         )
-    if not sizes:
+    if not sizes and not lacking:
         missing.append(
             "The result against the size of train needs systems with different numbers of training documents: "
             "`plant run RECIPE --set data.train_share=0.5 --run HALF` trains on half of them."

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plant_cli.api import ArtefactError, Choice, DataSection, UsageError
+from plant_cli.api import ArtefactError, Choice, DataSection, Dataset, UsageError
 from plant_cli.data.corpus_files import NEW_RUN, SPLITS_FILE, CorpusRecord
 from plant_cli.data.files import hash_file
 from plant_cli.data.loading import ANY, load_dataset
@@ -42,7 +42,7 @@ def open_run_corpus(context: RunContext, run: Run, *, writes: bool) -> StoredCor
             todo=("restore it, or name the corpus again, " if lost else "name the corpus again, ")
             + f"as at the beginning of the run, or with --set data.path=PATH (see `source` in {run.corpus_path / 'splits.json'})",
         )
-    corpus = open_corpus(run.corpus_path, partial(load_dataset, context, context.data))
+    corpus = open_corpus(run.corpus_path, partial(_load_again, context, run))
     _refuse_other_options(context.data, corpus, run)
     if changed := find_other_packages(corpus.record.analyser):
         context.reporter.warn(
@@ -66,6 +66,21 @@ def open_run_corpus(context: RunContext, run: Run, *, writes: bool) -> StoredCor
                 todo=f"put {run.corpus_path} back as it was, or start another run with --run DIR",
             )
     return corpus
+
+
+def _load_again(context: RunContext, run: Run) -> Dataset:
+    """The corpus of the run, from where it was; `ArtefactError` where it is no longer there."""
+    path = context.data.path
+    if path is None or Path(path).exists() or path != CorpusRecord.read(run.corpus_path).source.get("path"):
+        return load_dataset(context, context.data)
+    beside = [place / Path(path).name for place in (Path.cwd(), run.path.absolute().parent) if (place / Path(path).name).exists()]
+    place = shlex.quote(str(beside[0])) if beside else "NEW_PLACE"
+    raise ArtefactError(
+        "the corpus that this run was made from is no longer where it was",
+        where=path,
+        expected=f"the same documents there, or in another place{f', perhaps {beside[0]}' if beside else ''}",
+        todo=f"name its new place: repeat the command with {place}, or with --set data.path={place}",
+    )
 
 
 def _prepare(context: RunContext, run: Run) -> StoredCorpus:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from plant_cli.api import DataError, DataSection, Reporter, near_names
 from plant_cli.data.lines import bare_name, decode_text, find_fallback, read_bytes
 from plant_cli.data.tables import collect, join_columns, scan_table, text_columns
-from plant_cli.data.text_tables import shorten, show_names
+from plant_cli.data.text_tables import peek_names, shorten, show_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-STDIN = "-"
+STDIN, STREAM = "-", "standard input"
+PEEKED = 1 << 16  # characters in which the first line of a table is looked for
+_OBJECTS = re.compile(r'\s*(?:\[\s*)?\{\s*"')
 IDS_NAMED = 5  # ids in a message
 
 
@@ -37,7 +41,7 @@ class TextReader:
         """Ids and texts of the documents."""
         file = Path(path)
         if path == STDIN:
-            ids, texts = ["text"], [self._decode(sys.stdin.buffer.read(), "standard input")]
+            ids, texts = self._read_stream(sys.stdin.buffer.read())
         elif file.is_dir() or _is_text(file):
             files = self._find_texts(file) if file.is_dir() else [file]
             stems = [Path(bare_name(one)).stem for one in files]
@@ -65,6 +69,26 @@ class TextReader:
 
     def _decode(self, content: bytes, where: str) -> str:
         return decode_text(content, self.encoding or find_fallback(content, self.data.encoding), "the text", where)
+
+    def _read_stream(self, content: bytes) -> tuple[list[str], list[str]]:
+        """One text, or a table: JSON, or a first line that names the column of texts."""
+        text = self._decode(content, STREAM)
+        names = peek_names(text[:PEEKED])
+        if not (_OBJECTS.match(text) or set(text_columns(self.text_column or self.data.text_column, names)) <= set(names)):
+            lines = sum(1 for line in text.splitlines() if line.strip())
+            if lines > 1:
+                self.reporter.note(f"{STREAM} is read as one text of {lines} lines; for several texts give JSON lines or a table of texts")
+            return ["text"], [text]
+        with TemporaryDirectory() as folder:
+            file = Path(folder) / STREAM
+            file.write_text(text, "utf-8")
+            try:
+                ids, texts = replace(self, encoding=None)._read_rows(str(file))
+            except DataError as error:
+                where = error.where.replace(f"{folder}/", "")
+                raise DataError(error.what, where=where, expected=error.expected, todo=error.todo) from error
+        self.reporter.note(f"{STREAM} is read as a table of {len(texts)} texts")
+        return ids, texts
 
     def _read_rows(self, path: str) -> tuple[list[str], list[str]]:
         frame = self._read_table(path)

@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 from accelerate import Accelerator
-from accelerate.tracking import LOGGER_TYPE_TO_CLASS, filter_trackers
+from accelerate.tracking import LOGGER_TYPE_TO_CLASS, get_available_trackers
+from accelerate.utils import LoggerType
 from pydantic import TypeAdapter
 from torch import nn
 
@@ -163,7 +164,7 @@ def open_tracker(name: str | None, folder: Path, config: Mapping[str, Any], *, c
             expected=f"one of {', '.join(sorted(LOGGER_TYPE_TO_CLASS))}",
             todo=near_names(name, list(LOGGER_TYPE_TO_CLASS)),
         )
-    if not filter_trackers([name], str(folder)):
+    if name in LoggerType.list() and name not in map(str, get_available_trackers()):  # others were registered, and are there
         raise ComponentError(
             f"the tracker '{name}' needs a package that is not installed",
             where="--tracker",

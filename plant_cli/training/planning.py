@@ -420,8 +420,8 @@ def free_memory(hardware: Hardware) -> int:
     return available_memory() + resident_memory()
 
 
-def report_plans(plans: Mapping[str, Estimate], free: int, place: str, notes: Iterable[str]) -> Result:
-    """The tables and the data."""
+def report_plans(plans: Mapping[str, Estimate], free: int, place: str, notes: Iterable[str], next_step: str = "plant mig") -> Result:
+    """The tables and the data; the next step where all plans fit."""
     found = list(plans.values())
     hours = {name: None if plan.seconds is None else plan.seconds / 3600 for name, plan in plans.items()}
     work = [{name: value for name, value in plan.work.items() if name not in ("padding", "operations")} for plan in found]
@@ -447,7 +447,7 @@ def report_plans(plans: Mapping[str, Estimate], free: int, place: str, notes: It
     return Result(
         tables=[*_list_parameters(plans), Table(title=title, columns=columns, rows=rows, notes=[*fit, *notes])],
         data={**data, "free_bytes": free},
-        next_step="plant run RECIPE, or plant mig" if len(fit) == 1 else None,
+        next_step=next_step if len(fit) == 1 else None,
     )
 
 

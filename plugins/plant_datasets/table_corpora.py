@@ -364,12 +364,16 @@ def _missing_column(name: str, flag: str, table: pl.LazyFrame, data: DataSection
         )
     guessed = _guess_flags(table, data, str(path))
     near = near_names(name, map(shorten, columns))
+    scored = {"score", "scores", "results"} & set(columns)
+    if flag == "--text-column" and scored:
+        guessed = "" if guessed == f"--text-column {min(scored)}" else guessed
+    predicted = f"; if these are predictions of another tool: plant eval --predictions {shlex.quote(str(path))}" if scored else ""
     without = "" if flag != "--labels-column" or flag in guessed else "; where there is none, add it: models learn from labelled documents"
     return DataError(
         f"there is no column '{name}'",
         where=f"{path}, columns {show_names(columns)}",
         expected=near if "did you mean" in near else _MEANINGS.get(flag, "a column of that name"),
-        todo=f"name the right one with {flag}" + (f"; by what is in the columns perhaps {guessed}" if guessed else "") + without,
+        todo=f"name the right one with {flag}{f'; by what is in the columns perhaps {guessed}' if guessed else ''}{without}{predicted}",
     )
 
 

@@ -40,6 +40,7 @@ def test_former_names_lead_to_the_present_ones() -> None:
     [
         ({"map": "roses/bed.txt"}, {"map": "DIR/roses/bed.txt"}),
         ({"map": "gone.txt"}, {"map": "gone.txt"}),
+        ({"map": "roses/../roses/bed.txt"}, {"map": "DIR/roses/bed.txt"}),
         ({"map": "roses"}, {"map": "DIR/roses"}),
         ({"bed": "roses", "beds": ["roses"]}, {"bed": "roses", "beds": ["roses"]}),  # a name that may be a folder stays a name
         ({"bed": "roses/bed.txt"}, {"bed": "DIR/roses/bed.txt"}),

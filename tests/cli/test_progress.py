@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from plant_cli.cli.progress import ConsoleReporter, format_seconds
+from plant_cli.cli.progress import ConsoleReporter, _LineTask, format_seconds
 from tests.cli.conftest import Terminal
 
 
@@ -29,6 +29,16 @@ def test_a_log_gets_start_a_line_every_30_seconds_and_end() -> None:
         "counting: 100 of 100 documents, 1.4/s, 0.0s left, loss=0.5",
         "counting: done, 100 documents in 1m10s, loss=0.5",
     ]
+
+
+def test_more_than_all_is_never_told() -> None:
+    """Processes count together what may not divide evenly."""
+    lines: list[str] = []
+    task = _LineTask("prototypes", 225, "documents", lines.append, iter(range(0, 1000, 40)).__next__)
+    task.advance(226)
+    task.finish()
+    assert "225 of 225 documents" in lines[1]
+    assert "done, 225 documents" in lines[2]
 
 
 def test_unknown_total() -> None:

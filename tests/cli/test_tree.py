@@ -11,7 +11,7 @@ from plant_cli.api import Choice, NoOptions, Options, PluginError, Result, Stage
 from plant_cli.cli import execution
 from plant_cli.cli.failures import report_failures
 from plant_cli.main import build
-from plant_cli.registry import PluginRecord, Registry
+from plant_cli.registry import PluginRecord, Registry, installed
 from tests.cli.conftest import make_plugin
 
 
@@ -135,3 +135,10 @@ def test_broken_plugins_are_named_where_a_command_is_missing(garden: Registry, p
     assert "rotten" in capsys.readouterr().err
     plant("--help")
     assert "Broken plugins, left out: rotten" in capsys.readouterr().out
+
+
+def test_a_corpus_behind_a_recipe_is_told_as_path(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended, report_failures():
+        build(installed())(["run", "recommended", "data.parquet"], prog_name="plant")
+    assert ended.value.code == 2
+    assert "what to do: name the corpus with --path" in capsys.readouterr().err

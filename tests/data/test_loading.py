@@ -26,6 +26,7 @@ from plant_cli.api import (
 )
 from plant_cli.data import tables
 from plant_cli.data import text_tables as blocks_of_text
+from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.loading import find_formats, load_dataset
 from plant_cli.registry import installed
 from plant_cli.testing.contexts import make_context, make_registry
@@ -180,3 +181,15 @@ def test_a_corpus_that_waits_in_files_shows_progress_and_a_small_one_none(tmp_pa
     assert small.shown == []
     assert {what for what, _ in large.shown} == {f"unpacking {path}"}
     assert sum(rows for _, rows in large.shown) == 3
+
+
+def test_the_run_of_the_environment_has_a_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that reads a corpus outside of any run takes that of the run that PLANT_RUN names."""
+    pl.DataFrame({**ROWS, "split": ["train", "validation", "test"]}).write_parquet(tmp_path / "data.parquet")
+    data = DataSection(path=str(tmp_path / "data.parquet"))
+    CorpusRecord(source=data.model_dump(mode="json"), files=[], splits={}, held_out=[], label_hash="h").write(tmp_path / "run" / "corpus")
+    context = make_context(components=installed(), reporter=SilentReporter())
+    with pytest.raises(UsageError, match="no corpus was named"):
+        load_dataset(context, DataSection())
+    monkeypatch.setenv("PLANT_RUN", str(tmp_path / "run"))
+    assert set(load_dataset(context, DataSection()).splits) == {"train", "validation", "test"}

@@ -172,6 +172,9 @@ def test_only_the_wanted_metrics(measure):
     assert list(evaluation.scores) == ["P@2", "R@10[1-5]"]
     metrics, bins = make_metric_tables(evaluation, conditions)
     assert [row[0] for row in metrics.rows] == ["P@2"]
+    notes = " ".join(metrics.notes)  # nothing about metrics that were not asked for
+    assert "P@k divides by k" in notes
+    assert not [word for word in ("PSP", "macro-F1", "not available", "never assigned") if word in notes]
     assert [c.name for c in bins.columns][5:] == ["R@10", "R@10 low", "R@10 high"]
 
 
@@ -186,7 +189,7 @@ def test_tables_say_under_what_conditions(measure):
         "2 predicted labels",
         "P@k divides by k; R@k divides by the gold labels of the document; a document without gold is left out",
         "macro-F1 over 4 labels",
-        "of 4 labels of train 1 are never assigned, 0 are in no list of predictions",
+        "of 4 labels of train 1 are never assigned, 0 are in no list",
         "95% intervals from 50 resamples of the documents, seed 0",
     ):
         assert part in notes

@@ -20,6 +20,7 @@ from plant_cli.evaluation.systems import (
     read_system,
 )
 from plant_cli.registry import installed
+from plant_cli.runs.changes import hash_source
 from plant_cli.runs.folder import Run
 from plant_cli.scoring.decisions import THRESHOLDS, write_thresholds
 from plant_cli.testing.contexts import make_context
@@ -171,3 +172,22 @@ def test_families_get_their_options_and_those_without_have_their_defaults():
     assert all(not options.model_fields_set for name, options in found.items() if name != "propensity")
     with pytest.raises(ComponentError, match="oops"):
         choose_families(asking, {"oops": {}})
+
+
+@pytest.mark.parametrize("name", ["nonsuch.parquet", "lists.TXT", "../elsewhere", "other/run"])
+def test_a_file_that_is_not_there_is_no_tag(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nonesuch.parquet").touch()
+    with pytest.raises(UsageError, match="no such file or folder") as caught:
+        locate(name)
+    assert ("did you mean 'nonesuch.parquet'" in caught.value.expected) == (name == "nonsuch.parquet")
+    assert locate("v1.2") == Location(name="v1.2", tag="v1.2")
+
+
+def test_a_folder_of_suggestions_is_a_system_and_its_files_are_watched(tmp_path):
+    (tmp_path / "d.annif").write_text("<a>\tA\t0.5\n")
+    assert locate(str(tmp_path)) == Location(name=str(tmp_path), file=tmp_path)
+    before = hash_source(tmp_path)
+    (tmp_path / "d.annif").write_text("<a>\tA\t0.4\n")
+    assert None not in {before, hash_source(tmp_path)}
+    assert hash_source(tmp_path) != before

@@ -254,6 +254,13 @@ def test_without_a_network_every_curve_is_a_sentence(systems):
     assert all(sentence.startswith(start) for sentence, start in zip(section.missing, starts, strict=True))
 
 
+def test_a_metric_that_was_not_evaluated_is_not_told_as_missing_systems(systems, monkeypatch):
+    monkeypatch.setattr("plant_cli.report.training_section.RESULT", "macro-AUC")
+    *_, sentence = write_training(systems).missing
+    assert sentence.startswith(f"The evaluation of {', '.join(repr(system.name) for system in systems)} has no macro-AUC")
+    assert "plant eval --force" in sentence
+
+
 def test_stage_1_and_the_size_of_train_against_the_result(trained, metrics, painted):
     assert draw_planting(trained) == []  # one system has a stage 1
     assert draw_sizes(trained) == []

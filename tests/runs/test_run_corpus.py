@@ -45,6 +45,17 @@ def test_a_corpus_named_relative_to_one_folder_is_found_from_another(laboratory,
     assert len(seen) == 2
 
 
+def test_a_corpus_that_moved_is_told_with_where_it_may_be(prepared, monkeypatch):
+    moved = prepared.data.parent / "moved" / prepared.data.name
+    moved.parent.mkdir()
+    prepared.data.rename(moved)
+    prepared.on["beta"] = lambda context: context.corpus().split("test")
+    monkeypatch.chdir(moved.parent)
+    with pytest.raises(ArtefactError, match="made from is no longer where it was") as caught:
+        prepared.run("beta")
+    assert (caught.value.where, str(moved) in caught.value.todo) == (str(prepared.data), True)
+
+
 def test_steps_of_one_command_share_one_corpus(laboratory, tmp_path):
     seen = []
     laboratory.on["alpha"] = laboratory.on["beta"] = lambda context: seen.append(context.corpus())

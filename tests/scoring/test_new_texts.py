@@ -64,6 +64,26 @@ def test_standard_input_is_one_text(encoding: str, monkeypatch: pytest.MonkeyPat
     assert read("-", data=DataSection(encoding="cp1252")) == {"text": NOTE}
 
 
+@pytest.mark.parametrize(
+    ("given", "texts", "said"),
+    [
+        ('{"doc_id": "a", "text": "one"}\n{"doc_id": "b", "text": "two"}\n', {"a": "one", "b": "two"}, "a table of 2 texts"),
+        ('[{"doc_id": "a", "text": "one"}]', {"a": "one"}, "a table of 1 texts"),
+        ("doc_id\ttext\n007\tone\n", {"007": "one"}, "a table of 1 texts"),
+        ("One line.\n\nAnother, with a text.\n", {"text": "One line.\n\nAnother, with a text.\n"}, "one text of 2 lines"),
+    ],
+)
+def test_a_table_on_standard_input_is_many_texts(given: str, texts: Any, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(given.encode())))
+    reporter = Listener()
+    assert read("-", reporter=reporter) == texts
+    assert said in reporter.said[0]
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b'{"doc_id": "a", "words": "one"}\n{"doc_id"')))
+    with pytest.raises(DataError) as caught:
+        read("-")
+    assert caught.value.where.startswith("standard input")  # and no name of a temporary file
+
+
 def test_a_text_in_an_unknown_encoding_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(NOTE.encode("cp1252"))
     with pytest.raises(DataError, match="the text is not UTF-8") as caught:

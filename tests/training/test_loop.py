@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 import torch
+from accelerate import PartialState
 from accelerate import tracking as accelerates
 from accelerate.tracking import GeneralTracker
 from torch import nn
@@ -417,7 +418,9 @@ def test_an_unknown_tracker_is_named_with_those_there_are(tmp_path: Path) -> Non
 
 
 def test_a_tracker_whose_package_is_missing_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also before there is any state of accelerate, which the tracker would be the first to ask for."""
     monkeypatch.setattr(accelerates, "_available_trackers", [])
+    monkeypatch.setattr(PartialState, "_shared_state", {})
     with pytest.raises(ComponentError, match="'comet_ml' needs a package") as caught:
         open_tracker("comet_ml", tmp_path, {}, cpu=True)
     assert caught.value.todo == "pip install comet-ml"
