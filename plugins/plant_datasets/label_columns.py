@@ -12,8 +12,18 @@ from plant_cli.kit import collect, find_label_form, show_names, text_columns
 from plant_datasets.annotation_formats import answer_labels
 
 _YES = ("1", "1.0", "true", "yes", "y", "t")
-_NO = {"0": "0 and 1", "0.0": "0 and 1", "-1": "-1 and 1", "false": "true and false", "no": "yes and no", "n": "y and n", "f": "t and f"}
+_NO = {
+    "0": "0 and 1",
+    "0.0": "0 and 1",
+    "-1": "-1 and 1",
+    "-1.0": "-1 and 1",
+    "false": "true and false",
+    "no": "yes and no",
+    "n": "y and n",
+    "f": "t and f",
+}
 _MISSING = ("", "nan", "na", "n/a", "none", "null", "\\n", "?")
+_UNKNOWN = ("-1", "-1.0")  # beside 0 and 1: nobody knows
 _MOST = 0.95  # of the cells from which a column is one of yes and no with errors
 _SAMPLE = 1_000  # rows
 _SHOWN = 12  # names in a message
@@ -50,7 +60,7 @@ def find_columns(tables: CorpusTables, data: DataSection) -> tuple[CorpusTables,
         return tool
     reserved = {*text_columns(data.text_column, columns), data.split_column, data.id_column, "doc_id"}
     asked = named if not usual else [name for name in columns if name not in reserved and name.lower() not in _NO_LABELS]
-    labels, remarks = _find_binary(tables, asked, where, mixed=not usual)
+    labels, said, remarks = _find_binary(tables, asked, where, mixed=not usual)
     if usual and len(labels) < 2:
         return tables, data, []
     if not usual and len(labels) < len(named):
@@ -74,7 +84,7 @@ def find_columns(tables: CorpusTables, data: DataSection) -> tuple[CorpusTables,
             expected="labels in one column, or a column for each label",
             todo=f"say which: --labels-column {rival}, or --labels-column '{listed}'",
         )
-    united = {name: (_unite(one, labels, name), prefix) for name, (one, prefix) in tables.items()}
+    united = {name: (_unite(one, labels, said, name), prefix) for name, (one, prefix) in tables.items()}
     return united, data.model_copy(update={"labels_column": "labels", "text_column": texts}), remarks
 
 
@@ -124,8 +134,17 @@ def _written(column: str) -> pl.Expr:
     return pl.col(column).cast(pl.String).str.strip_chars().str.to_lowercase()
 
 
-def _find_binary(tables: CorpusTables, columns: Sequence[str], where: str, *, mixed: bool) -> tuple[list[str], list[str]]:
-    """Those columns that say yes or no in all tables, and unless `mixed` no at least once, in the most frequent notation; and remarks."""
+def _read_answers(column: str, dtype: pl.DataType, said: Sequence[str]) -> tuple[pl.Expr, pl.Expr]:
+    """Whether each cell says yes, and whether it says yes or no."""
+    if dtype == pl.Boolean:
+        return pl.col(column), pl.col(column).is_not_null()
+    if dtype.is_numeric():  # comparisons of numbers are fast
+        return pl.col(column) == 1, (pl.col(column) == 1) | (pl.col(column) == 0) | ((pl.col(column) == -1) & ("-1" in said))
+    return _written(column).is_in(_YES), _written(column).is_in(said)
+
+
+def _find_binary(tables: CorpusTables, columns: Sequence[str], where: str, *, mixed: bool) -> tuple[list[str], list[str], list[str]]:
+    """Those columns that say yes or no in all tables, unless `mixed` no at least once and in one notation; their values; and remarks."""
     first = tables[where][0]
     schema = first.collect_schema()
     plain = [name for name in columns if not schema[name].is_nested()]
@@ -144,7 +163,7 @@ def _find_binary(tables: CorpusTables, columns: Sequence[str], where: str, *, mi
                 typed = typed or not column[wrong[0]].isdecimal()  # a number may be a count
             if place == where and (kinds := [kind for value, kind in _NO.items() if (column == value).any()]):
                 notation[name] = kinds[0]
-                blank += int(empty.sum())
+                blank += int((empty | column.is_in(_UNKNOWN) & ("0 and 1" in kinds)).sum())
     found = {name: kind for name, kind in notation.items() if name not in odd}
     kinds = [*found.values()]
     usual = max(dict.fromkeys(kinds), key=kinds.count, default="0 and 1")
@@ -153,7 +172,11 @@ def _find_binary(tables: CorpusTables, columns: Sequence[str], where: str, *, mi
     remarks = [f"{where}: labels are {len(labels):,} columns of {usual}: {show_names(labels)}{', …' if len(labels) > _SHOWN else ''}"]
     remarks += [f"{where}: columns of {notation[others[0]]} are no labels: {show_names(others)}"] if others else []
     remarks += [f"columns with further values are no labels: {', '.join([*odd.values()][:_SHOWN])}"] if odd else []
-    remarks += [f"{where}: {blank:,} empty cells of labels count as no"] if blank else []
+    remarks += (
+        [f"{where}: {blank:,} cells of labels that are empty or unknown (-1) count as no; a row of these alone is left out"]
+        if blank
+        else []
+    )
     if typed and len(labels) < 2 <= len(labels) + len(odd):
         raise DataError(
             "columns of labels hold other values than yes and no",
@@ -161,7 +184,7 @@ def _find_binary(tables: CorpusTables, columns: Sequence[str], where: str, *, mi
             expected=f"{usual} in each cell, or one column with the labels of each document",
             todo="mend these cells, or name one column with --labels-column",
         )
-    return labels, remarks
+    return labels, [value for value in (*_YES, *_NO) if usual == _NO["-1"] or value not in _UNKNOWN], remarks
 
 
 def _share(column: pl.Series) -> float:
@@ -183,8 +206,8 @@ def _measure_texts(table: pl.LazyFrame, where: str) -> dict[str, float]:
     return {name: mean for name, mean in means if isinstance(mean, float)}
 
 
-def _unite(table: pl.LazyFrame, labels: Sequence[str], where: str) -> pl.LazyFrame:
-    """The table with one column `labels` in place of these."""
+def _unite(table: pl.LazyFrame, labels: Sequence[str], said: Sequence[str], where: str) -> pl.LazyFrame:
+    """The table with one column `labels` in place of these; a missing value where no cell is one of those that say yes or no."""
     missing = [name for name in labels if name not in table.collect_schema()]
     if missing:
         raise DataError(
@@ -193,5 +216,9 @@ def _unite(table: pl.LazyFrame, labels: Sequence[str], where: str) -> pl.LazyFra
             expected="the same columns of labels in all tables",
             todo="add them; or move the file out of the folder: `plant suggest` reads texts without labels",
         )
-    yes = [pl.when(_written(name).is_in(_YES)).then(pl.lit(name)) for name in labels]
-    return table.with_columns(pl.concat_list(yes).list.drop_nulls().alias("labels")).drop(name for name in labels if name != "labels")
+    schema = table.collect_schema()
+    answers = {name: _read_answers(name, schema[name], said) for name in labels}
+    yes = pl.concat_list(pl.when(own).then(pl.lit(name)) for name, (own, _) in answers.items()).list.drop_nulls()
+    known = pl.any_horizontal(some.fill_null(False) for _, some in answers.values())
+    united = pl.when(known).then(yes).otherwise(pl.lit(["nan"]))  # not of a series, which would hinder slices
+    return table.with_columns(united.alias("labels")).drop(name for name in labels if name != "labels")

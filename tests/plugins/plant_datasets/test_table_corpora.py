@@ -386,10 +386,19 @@ def test_label_columns_of_splits_and_what_they_leave_out(tmp_path: Path) -> None
     assert dataset.remarks == [
         f"{tmp_path}/train.csv: labels are 2 columns of 0 and 1: joy, fear",
         f"{tmp_path}/train.csv: columns of true and false are no labels: unclear",
-        f"{tmp_path}/train.csv: 2 empty cells of labels count as no",
+        f"{tmp_path}/train.csv: 2 cells of labels that are empty or unknown (-1) count as no; a row of these alone is left out",
     ]
     named = load(tmp_path, labels_column="fear, unclear")
     assert documents(named) == [("a b c", []), ("d", ["fear", "unclear"]), ("e", []), ("f", ["fear"])]
+
+
+def test_a_row_without_any_answer_is_left_out(tmp_path: Path) -> None:
+    write_files(tmp_path, {"train.csv": "text,joy,fear\na,1,0\nb,-1,-1\nc,0,-1\nd,,\n"})
+    dataset = load(tmp_path)
+    assert read(dataset)["train"] == [("train-1", "a", ["joy"]), ("train-3", "c", [])]
+    assert "5 cells of labels that are empty or unknown" in dataset.remarks[1]
+    assert "2 rows cannot be read and are left out" in dataset.remarks[-1]
+    assert "row 2: its labels are missing" in dataset.remarks[-1]
 
 
 @pytest.mark.parametrize(
