@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
 from typing import Any
 
-from plant_cli.api.context import Result
+from plant_cli.api.context import Result, Table
 from plant_cli.api.corpus import Dataset
+from plant_cli.api.errors import PlantError
 from plant_cli.api.functions import Promise
 from plant_cli.api.metrics import MetricValue, WeightedMetric
 from plant_cli.api.model import Backbone, Decoder, TokenBatch
@@ -38,9 +40,25 @@ def _numbers(value: Any, shape: tuple[int | None, ...] | None = None, kinds: str
     return shape is None or (len(value.shape) == len(shape) and all(b in (None, a) for a, b in zip(value.shape, shape, strict=True)))
 
 
+def _is_result(value: Any, *_: Any) -> bool:
+    said = value.next_step is None or isinstance(value.next_step, str)
+    whole = isinstance(value.summary, dict) and (value.failure is None or isinstance(value.failure, PlantError))
+    return isinstance(value, Result) and _lists(value.tables, Table) and said and whole
+
+
 def _is_dataset(value: Any, *_: Any) -> bool:
     frames = [*value.splits.values(), *(one for one in (value.labels, value.evidence, value.excluded) if one is not None)]
-    return isinstance(value, Dataset) and all(_can(one, "collect_schema", "collect") for one in frames)
+    texts = _lists(value.files, str, PathLike) and _lists(value.remarks, str)
+    named = value.labels is None or {"label", "title"} <= {*_columns(value.labels)}
+    return isinstance(value, Dataset) and texts and named and all(_can(one, "collect_schema", "collect") for one in frames)
+
+
+def _columns(frame: Any) -> Iterable[str]:
+    """The names of its columns; those of labels if it cannot be read: whoever reads it says why."""
+    try:
+        return list(frame.collect_schema())
+    except Exception:
+        return ("label", "title")
 
 
 def _is_metric(value: Any, documents: int) -> bool:
@@ -58,7 +76,7 @@ def _is_loss(value: Any, *_: Any) -> bool:
 
 WHOLE_NUMBER = Promise("a whole number of 0 or more", lambda value, *_: _is_whole(value))
 TRUTH = Promise("True or False", lambda value, *_: isinstance(value, bool))
-STAGE_RESULT = _instance(Result)
+STAGE_RESULT = Promise("a plant_cli.api.Result with a list of tables", _is_result)
 BACKBONE = Promise("a plant_cli.api.Backbone", lambda value, *_: isinstance(value, Backbone) and _is_whole(value.hidden_size))
 TOKEN_BATCH = Promise(
     "a plant_cli.api.TokenBatch with ids, spans and dropped of each text",
@@ -67,7 +85,7 @@ TOKEN_BATCH = Promise(
 DECODER_NETWORK = _instance(Decoder)
 LOSS = Promise("a function of tensors; in stage 2 with `select`, and whole numbers hard_negatives and random_negatives", _is_loss)
 SIGNAL = Promise("an array with one number for each pair of label and word", lambda value, *_: _numbers(value))
-DATASET = Promise("a plant_cli.api.Dataset of lazy frames", _is_dataset)
+DATASET = Promise("a plant_cli.api.Dataset of lazy frames, whose table of labels has the columns label and title", _is_dataset)
 SENTENCE = Promise("a sentence, or None", lambda value, *_: value is None or isinstance(value, str))
 REMARKS = Promise("a list of sentences", lambda value, *_: _lists(value, str))
 METRIC_VALUES = Promise(

@@ -106,13 +106,13 @@ def _separated(delimiter: str) -> Callable[[Result], str]:
 
 def _json(result: Result) -> str:
     data = result.data if result.data is not None else {"tables": [{"title": t.title, "rows": _records(t)} for t in result.tables]}
-    return json.dumps(_finite(data), ensure_ascii=False, indent=2) + "\n"
+    return json.dumps(_finite(data), ensure_ascii=False, indent=2, default=str) + "\n"
 
 
 def _json_lines(result: Result) -> str:
     many = len(result.tables) > 1
     records = [{"table": t.title, **record} if many else record for t in result.tables for record in _records(t)]
-    return "".join(json.dumps(_finite(record), ensure_ascii=False) + "\n" for record in records)
+    return "".join(json.dumps(_finite(record), ensure_ascii=False, default=str) + "\n" for record in records)
 
 
 def _records(table: Table) -> list[dict[str, Cell]]:

@@ -28,7 +28,7 @@ class WordAnalyser:
     def __init__(self, record: AnalyserRecord) -> None:
         self.hash = record.hash
         self._reduced = {
-            language: None if name == NO_ANALYSER else _Reduced(_load(installed().find(AnalyserSpec, name), language))
+            language: None if name == NO_ANALYSER else _Reduced(name, _load(installed().find(AnalyserSpec, name), language))
             for language, name in record.methods.items()
         }
         self._main = next(iter(self._reduced.values()), None)
@@ -55,13 +55,13 @@ PLAIN = WordAnalyser(AnalyserRecord())
 class _Reduced(dict[str, str]):
     """What each form is reduced to, computed when it is first met."""
 
-    def __init__(self, reducer: WordReducer) -> None:
+    def __init__(self, name: str, reducer: WordReducer) -> None:
         super().__init__()
-        self._reducer = reducer
+        self._name, self._reducer = name, reducer
 
     def __missing__(self, form: str) -> str:
         reduced = self._reducer.reduce(form)
-        promises.REDUCED.require(reduced, who=f"reducer {type(self._reducer).__name__} of an analyser", what="reduce")
+        promises.REDUCED.require(reduced, who=f"analyser '{self._name}'", what="reduce")
         word = normalise_word(reduced) or form
         if len(self) < REMEMBERED:
             self[form] = word

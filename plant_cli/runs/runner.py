@@ -185,6 +185,9 @@ class RequestRunner:
 
                 refuse_other_corpus(context, run)
             start, before = decide_start(self.request, step, folder, run, may_skip=may_skip)
+            if before is not None and before.status == "running":  # this command holds the lock, so nobody is at work there
+                said = "its process was killed, or a plugin ended it"
+                self.request.reporter.note(f"the last attempt at '{step.name}' ended without a word: {said}")
             if start == "skip" and before is not None:
                 self.request.reporter.note(f"{step.name}: unchanged, skipped")
                 return _report(step, Result(summary=before.summary), None)

@@ -9,11 +9,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import polars as pl
 import pytest
 import strange_plugin
 from builders import run_at
+from scipy.sparse import coo_array, csr_array
 
-from plant_cli.api import SilentReporter
+from plant_cli.api import Dataset, FittedScorer, MetricValue, Reason, Result, SilentReporter, WeightedMetric
 from plant_cli.cli.failures import report_failures
 from plant_cli.registry import Registry
 
@@ -104,6 +107,75 @@ def test_a_function_that_fails_is_the_plugins_failure(
     if how == "exit":
         assert "sys.exit(0) was called" in said
         assert f"{strange_plugin.__file__}:" in said
+
+
+LAZY = {"doc_id": ["a", "b"], "text": ["fever and cough", "fever and pain"], "labels": [["F"], ["A"]]}
+
+
+def metric(**changes: Any) -> MetricValue:
+    return MetricValue(**{"name": "strangeness", "contributions": np.ones((8, 2)), "combine": lambda sums: sums[:, 0], **changes})
+
+
+COUNTER = strange_plugin.Counter(np.ones(4))
+DEEPER: list[tuple[str, Any]] = [
+    ("score", [np.zeros((8, 4))]),
+    ("score", []),
+    ("score", [csr_array((3, 9))]),
+    ("score", [csr_array(np.full((8, 4), np.nan))]),
+    ("score", [coo_array((8, 4))]),
+    ("score", [csr_array(np.zeros((8, 4), dtype=bool))]),
+    ("fit", FittedScorer(scorer=None)),  # type: ignore[arg-type]
+    ("fit", FittedScorer(scorer=COUNTER, left_out=5)),  # type: ignore[arg-type]
+    ("fit", FittedScorer(scorer=COUNTER, left_out=[np.zeros((24, 4))])),  # type: ignore[list-item]
+    ("fit", FittedScorer(scorer=COUNTER, left_out=[csr_array((3, 4))])),
+    ("tensors", {"a": "text"}),
+    ("tensors", {"a": np.array(["text"])}),
+    ("tensors", {"a": np.array([EMPTY])}),
+    ("tensors", {5: np.zeros(2)}),
+    ("explain", []),
+    ("explain", [Reason(text=5)] * 4),  # type: ignore[arg-type]
+    ("explain", [Reason(text="a", words="abc")] * 4),
+    ("explain", [Reason(text="a", words=[1])] * 4),  # type: ignore[list-item]
+    ("compute", metric()),
+    ("compute", [metric(name=5)]),
+    ("compute", [metric(name="")]),
+    ("compute", [metric(), metric()]),
+    ("compute", [metric(contributions=None)]),
+    ("compute", [metric(contributions=np.ones(8))]),
+    ("compute", [metric(contributions=np.ones((3, 2)))]),
+    ("compute", [metric(contributions=np.full((8, 2), "a"))]),
+    ("compute", [metric(combine=5)]),
+    ("compute", [metric(per_document=np.ones(3))]),
+    ("compute", [WeightedMetric(name="strangeness", documents=3, compute=lambda weights: weights[:, 0])]),
+    ("compute", [WeightedMetric(name="strangeness", documents=8, compute=lambda weights: None)]),  # type: ignore[arg-type,return-value]
+    ("combine", np.zeros(7)),
+    ("combine", np.zeros((1, 1))),
+    ("combine", ["a"]),
+    ("signal", np.zeros(3)),
+    ("signal", np.array(np.nan)),
+    ("signal", np.array(["a"])),
+    ("dataset", Dataset(splits={"train": None})),  # type: ignore[dict-item]
+    ("dataset", Dataset(splits={"train": pl.DataFrame(LAZY)})),  # type: ignore[dict-item]
+    ("dataset", Dataset(splits={"train": pl.LazyFrame(LAZY)}, files=[5])),  # type: ignore[list-item]
+    ("dataset", Dataset(splits={"train": pl.LazyFrame(LAZY)}, remarks=[5])),  # type: ignore[list-item]
+    ("dataset", Dataset(splits={"train": pl.LazyFrame(LAZY)}, labels=pl.LazyFrame({"a": [1]}))),
+    ("run", Result(tables=5)),  # type: ignore[arg-type]
+    ("run", Result(tables=["text"])),  # type: ignore[list-item]
+    ("run", Result(summary=5)),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("name", "value"), DEEPER, ids=range(len(DEEPER)))
+def test_what_is_wrong_inside_is_the_plugins_failure(
+    plant: Callable[..., Any], trained: Path, name: str, value: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    strange_plugin.MISBEHAVE[name] = ("give", value)
+    command = COMMANDS[name]
+    with pytest.raises(SystemExit) as left:
+        plant(command, path=trained if command in ("suggest", "eval") else None, force=command == "eval")
+    said = capsys.readouterr().err
+    assert left.value.code == 5, said
+    assert "strange" in said
 
 
 WRITERS = {  # function that writes into what it is given: what says that it may not
