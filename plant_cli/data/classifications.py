@@ -185,6 +185,25 @@ def _read_mesh(tree: Element) -> Iterator[Concept]:
         yield Concept(_said(record.find("DescriptorUI")), [("", title)], names, notes, parents)
 
 
+def read_obo(text: str) -> list[Concept] | None:
+    """The terms of an ontology in OBO (`[Term]`, then `id: HP:0001250` and so on); None if the text is none."""
+    if not text.lstrip().startswith("format-version:"):
+        return None
+    concepts = []
+    for stanza in re.split(r"^\[", text, flags=re.MULTILINE):
+        pairs = [line.split(": ", 1) for line in stanza.splitlines()[1:] if ": " in line]
+        values: dict[str, list[str]] = {}
+        for tag, value in pairs:
+            quoted = re.match(r'"((?:[^"\\]|\\.)*)"', value)
+            values.setdefault(tag, []).append(quoted[1].replace("\\", "") if quoted else re.split(r" [!{]", value)[0].strip())
+        if stanza.startswith("Term]") and "id" in values:
+            texts = {tag: [("", text) for text in values.get(tag, [])] for tag in ("name", "synonym", "def")}
+            obsolete = values.get("is_obsolete") == ["true"]
+            parents, successors = values.get("is_a", []), values.get("replaced_by", [])
+            concepts.append(Concept(values["id"][0], texts["name"], texts["synonym"], texts["def"], parents, obsolete, successors))
+    return concepts
+
+
 _SHAPES: dict[str, tuple[str, Callable[[Element], Iterator[Concept]]]] = {  # by the first element
     "ICD10CM.tabular": ("ICD-10-CM's tabular list", _read_tabular),
     "ClaML": ("ClaML", _read_claml),

@@ -133,9 +133,31 @@ MESH = """<?xml version="1.0"?><DescriptorRecordSet LanguageCode="eng">
 </DescriptorRecordSet>"""
 
 
+OBO = """format-version: 1.2
+ontology: hp
+
+[Term]
+id: HP:1
+name: All
+is_obsolete: true
+
+[Term]
+id: HP:2
+name: Seizure
+def: "A \\"fit\\"." [HPO:x]
+synonym: "Epileptic seizure" EXACT [UMLS:y]
+is_a: HP:1 ! All
+
+[Typedef]
+id: part_of
+name: part of
+"""
+
+
 @pytest.mark.parametrize(
     ("content", "rows"),
     [
+        (OBO, [("HP:1", "All", [], []), ("HP:2", "Seizure", ["Epileptic seizure"], ["HP:1"])]),
         (
             TABULAR,
             [
@@ -148,7 +170,7 @@ MESH = """<?xml version="1.0"?><DescriptorRecordSet LanguageCode="eng">
         (MESH, [("D1", "Organisms", [], []), ("D2", "Humans", ["Homo sapiens"], ["D1"])]),
     ],
 )
-def test_classifications_in_xml(content: str, rows: list[tuple[object, ...]], tmp_path: Path) -> None:
+def test_classifications(content: str, rows: list[tuple[object, ...]], tmp_path: Path) -> None:
     table, _ = read(tmp_path, content)
     assert table.select("label", "title", "alternatives", "parents").rows() == rows
 

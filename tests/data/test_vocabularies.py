@@ -19,7 +19,8 @@ from plant_cli.data.documents import find_used_labels
 from plant_cli.data.loading import load_dataset
 from plant_cli.data.prepare import prepare
 from plant_cli.data.store import open_corpus
-from plant_cli.data.vocabularies import align, apply_vocabulary, read_vocabulary, tidy_labels
+from plant_cli.data.vocabularies import align, apply_vocabulary, read_vocabulary
+from plant_cli.data.vocabulary_tables import tidy_labels
 from plant_cli.registry import installed
 from plant_cli.testing.contexts import make_context
 
@@ -332,6 +333,16 @@ ORDERED = "CODE,SHORT DESCRIPTION (VALID ICD-10 FY2024),LONG DESCRIPTION (VALID 
         ("id,label\n0,Law\n1,Art\n", [], [("0", "Law", []), ("1", "Art", [])]),
         ("id,label\n0,Law\n1,Art\n", ["Law", "Art"], [("0", "Law", []), ("1", "Art", [])]),
         ("id,code,title\n4019,7,Law\n7,4019,Art\n8,5,Oil\n", ["4019", "5"], [("7", "Law", []), ("4019", "Art", []), ("5", "Oil", [])]),
+        ('{"0": "Law", "1": "Art"}', [], [("0", "Law", []), ("1", "Art", [])]),
+        ('{"Law": 0, "Art": 1}', [], [("0", "Law", []), ("1", "Art", [])]),
+        ('{"model": "bert", "id2label": {"0": "Law"}, "x": [1]}', [], [("0", "Law", [])]),
+        (
+            "3;A00;A00.-;A00;Cholera\n4;A00;A00.0;A000;Cholera El Tor\n",
+            ["A00.0"],
+            [("A00.-", "Cholera", []), ("A00.0", "Cholera El Tor", [])],
+        ),
+        ("E11\tDiabetes\tDiabetes\nI10\tHypertension\tHT\n", ["I10"], [("E11", "Diabetes", []), ("I10", "Hypertension", [])]),
+        ("id,title,title_en\n1,Droit,Law\n2,Art brut,\n", [], [("1", "Law", []), ("2", "Art brut", [])]),
         ("PPN;Bezeichnung;Stand\n41;Law of debts;2001\n42;Art;2002\n", ["42"], [("41", "Law of debts", []), ("42", "Art", [])]),
         ("A00.0,Cholera\nI10,Hypertension\n", ["I10"], [("A00.0", "Cholera", []), ("I10", "Hypertension", [])]),
         ("ICD10,Titel\nA00.0,Cholera\nI10,Hypertension\n", ["I10"], [("A00.0", "Cholera", []), ("I10", "Hypertension", [])]),
