@@ -15,6 +15,7 @@ from plant_cli.api.corpus import (
     Split,
     SplitName,
     WordReducer,
+    WordRule,
 )
 from plant_cli.api.errors import (
     ArtefactError,

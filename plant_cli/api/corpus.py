@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 SplitName = Literal["train", "validation", "test"]
 SPLITS: tuple[SplitName, ...] = ("train", "validation", "test")
+WordRule = Literal["letters", "mixed", "names"]
+"""What is a word: letters alone; also letters with digits, and numbers; or all that stands between blanks."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class Dataset:
     """The files that were read; the run hashes them."""
     remarks: Sequence[str] = ()
     """What was guessed on reading, such as how the corpus was split; shown to the user."""
+    names: bool = False
+    """Whether a text is a list of names of features, which blanks separate: each is a word as it stands."""
     pieces: Mapping[SplitName, Pieces] = field(default_factory=dict)
     """The same splits in parts, if they may be larger than memory."""
 
@@ -230,6 +234,9 @@ class Analyser(Protocol):
 
     def spell(self, text: str) -> list[str]:
         """The words of a text, in order."""
+
+    def find_borders(self, text: str) -> npt.NDArray[np.int32]:
+        """Where each of these words begins and ends [n, 2], in code points, end exclusive; starts ascend, and words may overlap."""
 
     def forms(self) -> Iterator[tuple[str, str]]:
         """Pairs of word and form, for the forms that were reduced so far."""

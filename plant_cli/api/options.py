@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.fields import FieldInfo
 
+from plant_cli.api.corpus import WordRule
+
 FIXED_SEED = 0
 """Of draws that must be the same whatever `machine.seed` is: folds, samples and resamples by which models are chosen or plans are made."""
 LARGEST_INTEGER = 2**63 - 1  # the largest whole number that tensors and tables hold
@@ -318,6 +320,11 @@ class DataSection(Options):
         "auto",
         "What counts as a word: lemmas (dictionaries of simplemma), stems (Snowball), another analyser, or none: the lower-cased words "
         "themselves. auto: lemmas, else stems, in languages where they help; the language is detected from the texts.",
+    )
+    words: WordRule | None = option(
+        None,
+        "What is a word. letters: letters alone; mixed: also letters with digits (brca1), numbers, a word with its number (type 2), and "
+        "signs (c++, .net); names: all that stands between blanks (default: letters; names in formats of features).",
     )
     validation_share: float = option(0.05, "Share of train held out as validation when there is no validation split.", gt=0, lt=1)
     validation_minimum: int = option(200, "At least this many documents are held out (never more than a fifth of train).", ge=1)

@@ -10,6 +10,7 @@ import polars as pl
 
 from plant_cli.api import ArtefactError, Column, DataError, Result, StageContext, Table, UsageError, near_names
 from plant_cli.commands.command_options import EditOptions, MigShowOptions
+from plant_cli.data.words import words as find_in
 from plant_cli.relevance.relevance_table import (
     LabelEdits,
     read_counted_words,
@@ -96,7 +97,8 @@ def _find_words(context: StageContext, folder: Path) -> Callable[[str], str]:
     known, word_of = {word for word, _ in pairs}, {form: word for word, form in pairs}
 
     def find(form: str) -> str:
-        word = form if form in known else word_of.get(form.lower(), form)
+        spelt = next((word for word, *place in find_in(form, "mixed") if place == [0, len(form)]), form)  # `Type 2` is `type2`
+        word = form if form in known else word_of.get(spelt, spelt)
         if word != form:
             context.reporter.note(f"'{form}' is counted as '{word}'")
         return word

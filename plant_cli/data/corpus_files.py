@@ -10,7 +10,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from plant_cli.api import SPLITS, ArtefactError, SplitName, damaged_file
+from plant_cli.api import SPLITS, ArtefactError, SplitName, WordRule, damaged_file
 from plant_cli.data.files import ListHash, StringsHash, hash_file, hash_json, read_json, replacing, write_json
 from plant_cli.data.parquet import panics_as_errors
 from plant_cli.data.records import examine_file
@@ -88,11 +88,12 @@ class AnalyserRecord(BaseModel):
     shares: dict[str, float] = {}
     methods: dict[str, str] = {}  # the analyser of each of these languages; `none`: words as they are
     packages: dict[str, str] = {}  # versions of the packages that reduce words
+    words: WordRule = "letters"  # what is a word; corpora that were prepared before there was a choice do not say it
 
     @property
     def hash(self) -> str:
         """Equal where the same words are counted."""
-        return hash_json(self.model_dump(mode="json", include={"methods", "packages"}))
+        return hash_json(self.model_dump(mode="json", include={"methods", "packages"} | ({"words"} if self.words != "letters" else set())))
 
 
 class CorpusRecord(BaseModel):

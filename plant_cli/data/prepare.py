@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import cast
 
 import numpy as np
 import polars as pl
 
-from plant_cli.api import SPLITS, DataSection, Dataset, Reporter
+from plant_cli.api import SPLITS, DataSection, Dataset, Reporter, WordRule
 from plant_cli.data.checks import REQUIRED, Finding, examine_documents, find_unseen_labels
 from plant_cli.data.corpus_files import (
     EVIDENCE_FILE,
@@ -28,6 +29,9 @@ from plant_cli.data.labels import count_labels, describe_corpus, find_further_pa
 from plant_cli.data.store import StoredCorpus, open_corpus
 from plant_cli.data.vocabularies import find_titled, read_titles, warn_untitled
 from plant_cli.data.word_analysis import choose_analyser
+from plant_cli.data.words import DEFAULT_RULE
+
+TEXTS_LOOKED_AT = 100  # for letters
 
 
 def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Reporter) -> StoredCorpus:
@@ -78,10 +82,18 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Repo
         held_out=held_out,
         left_out=left_out,
         label_hash=hash_strings(labels["label"]),
-        analyser=choose_analyser(section.analyser, texts, reporter),
+        analyser=choose_analyser(section.analyser, texts, reporter, section.words or _choose_rule(dataset, texts, reporter)),
         outputs=outputs,
     ).write(folder)
     return open_corpus(folder, lambda: dataset, first.documents)
+
+
+def _choose_rule(dataset: Dataset, texts: Sequence[str], reporter: Reporter) -> WordRule:
+    """What is a word where nobody says it: names in lists of features, and in texts of numbers alone."""
+    if dataset.names or any(character.isalpha() for text in islice(texts, TEXTS_LOOKED_AT) for character in text):
+        return "names" if dataset.names else DEFAULT_RULE
+    reporter.note("the texts have no letters: all that stands between blanks is a word (--words)")
+    return "names"
 
 
 def _report(findings: Iterable[Finding], reporter: Reporter) -> None:

@@ -6,10 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from itertools import islice
 
-from plant_cli.api import AnalyserSpec, Reporter, WordReducer, promises
+import numpy as np
+import numpy.typing as npt
+
+from plant_cli.api import AnalyserSpec, Reporter, WordReducer, WordRule, promises
 from plant_cli.data.corpus_files import AnalyserRecord
 from plant_cli.data.languages import TEXTS_RECOGNISED, find_language, name_language, share_languages
-from plant_cli.data.words import REMEMBERED, normalise_word, spell
+from plant_cli.data.words import REMEMBERED, find_borders, normalise_word, spell, split_number
 from plant_cli.registry import installed
 
 AUTO, NO_ANALYSER = "auto", "none"
@@ -26,7 +29,7 @@ class WordAnalyser:
     """
 
     def __init__(self, record: AnalyserRecord) -> None:
-        self.hash = record.hash
+        self.hash, self._rule = record.hash, record.words
         self._reduced = {
             language: None if name == NO_ANALYSER else _Reduced(name, _load(installed().find(AnalyserSpec, name), language))
             for language, name in record.methods.items()
@@ -37,7 +40,12 @@ class WordAnalyser:
     def spell(self, text: str) -> list[str]:
         """The words of a text, reduced, in order, with repeats."""
         reduced = self._choose(text)
-        return spell(text) if reduced is None else list(map(reduced.__getitem__, spell(text)))
+        spelt = spell(text, self._rule)
+        return spelt if reduced is None else list(map(reduced.__getitem__, spelt))
+
+    def find_borders(self, text: str) -> npt.NDArray[np.int32]:
+        """Where each of these words begins and ends [n, 2], in code points, end exclusive."""
+        return find_borders(text, self._rule)
 
     def forms(self) -> Iterator[tuple[str, str]]:
         """Each reduced word so far with each of its forms."""
@@ -53,25 +61,26 @@ PLAIN = WordAnalyser(AnalyserRecord())
 
 
 class _Reduced(dict[str, str]):
-    """What each form is reduced to, computed when it is first met."""
+    """What each form is reduced to, computed when it is first met: its letters, and the number behind them as it is."""
 
     def __init__(self, name: str, reducer: WordReducer) -> None:
         super().__init__()
         self._name, self._reducer = name, reducer
 
     def __missing__(self, form: str) -> str:
-        reduced = self._reducer.reduce(form)
+        letters, number = split_number(form)
+        reduced = self._reducer.reduce(letters) if letters else ""
         promises.REDUCED.require(reduced, who=f"analyser '{self._name}'", what="reduce")
-        word = normalise_word(reduced) or form
+        word = (normalise_word(reduced) or letters) + number
         if len(self) < REMEMBERED:
             self[form] = word
         return word
 
 
-def choose_analyser(asked: str, texts: Sequence[str], reporter: Reporter) -> AnalyserRecord:
+def choose_analyser(asked: str, texts: Sequence[str], reporter: Reporter, rule: WordRule = "letters") -> AnalyserRecord:
     """How the words of a corpus are counted."""
-    if asked == NO_ANALYSER:
-        return AnalyserRecord()
+    if asked == NO_ANALYSER or rule == "names":
+        return AnalyserRecord(words=rule)
     automatic = [spec for spec in installed().specs(AnalyserSpec) if spec.automatic is not None]
     automatic.sort(key=lambda spec: (spec.automatic or 0, spec.name))
     specs = automatic if asked == AUTO else [installed().find(AnalyserSpec, asked)]
@@ -85,6 +94,7 @@ def choose_analyser(asked: str, texts: Sequence[str], reporter: Reporter) -> Ana
     _report(asked, shares, chosen, reporter)
     packages = dict.fromkeys(name for spec in chosen.values() if spec is not None and (name := _package(spec)) is not None)
     return AnalyserRecord(
+        words=rule,
         asked=asked,
         shares=shares,
         methods={code: NO_ANALYSER if spec is None else spec.name for code, spec in chosen.items()},

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 import regex
 from scipy.sparse import csr_array
 
+from plant_cli.api.corpus import WordRule
 from plant_cli.api.scorers import Documents
 
 # Scripts that write no spaces between words. Each character (with its marks) is a word, and so is each pair of
@@ -32,51 +34,168 @@ UNSPACED_SCRIPTS = (
 )
 _JOINERS = "\u200c\u200d"  # they shape letters within a word (Persian, Indic scripts) and do not separate words
 _LETTER, _CHARACTER, _MARK = rf"[\p{{L}}--[{UNSPACED_SCRIPTS}]]", rf"[\p{{L}}&&[{UNSPACED_SCRIPTS}]]", rf"[\p{{M}}{_JOINERS}]"
-_WORD = regex.compile(rf"{_LETTER}[{_LETTER}{_MARK}]*+|(?:{_CHARACTER}{_MARK}*+)++", regex.VERSION1)
-_ASCII_WORD = re.compile("[a-z]+")
+_INNER = rf"[{_LETTER}{_MARK}]"
+_LATIN_LETTERS = "A-Za-z\\xaa\\xb5\\xba\\xc0-\\xd6\\xd8-\\xf6\\xf8-\\u024f"
 # Most texts hold Latin letters without loose marks, and punctuation: there the standard library finds the same words, and much faster.
 _LATIN_TEXT = re.compile("[\\x00-\\u024f\\u2010-\\u205e\\u20ac]*")
-_LATIN_WORD = re.compile("[A-Za-z\\xaa\\xb5\\xba\\xc0-\\xd6\\xd8-\\xf6\\xf8-\\u024f]+")
-_IS_LATIN = np.array([_LATIN_WORD.fullmatch(chr(code)) is not None for code in range(0x251)])  # the last stands for all signs beyond
-_UNSPACED = regex.compile(rf"{_CHARACTER}{_MARK}*+", regex.VERSION1)
+_IS_LATIN = np.array([re.match(f"[{_LATIN_LETTERS}]", chr(code)) is not None for code in range(0x251)])  # the last: all signs beyond
+_UNSPACED = regex.compile(rf"{_CHARACTER}{_MARK}*+|\p{{Nd}}++", regex.VERSION1)
+MOST_DIGITS = 4
+"""Digits that a number has at most to be a word: longer ones name one thing each (telephones, accounts) and teach nothing."""
 REMEMBERED = 1 << 20  # distinct forms that a cache holds at most: about 200 MB
 
+DEFAULT_RULE: WordRule = "letters"
+"""Of corpora whose words nobody asked for in another way."""
+Piece = tuple[str, int, int]
+"""A word, its start and its end."""
 
-def words(text: str) -> list[tuple[str, int, int]]:
+
+def _chunk(letters: str, more: str, digit: str, gap: str, joint: str) -> str:
+    """What `_cut_chunk` takes apart, by classes of characters: letters and digits, or letters behind a dot, with what belongs to them
+    behind them: a number of one or two digits after a gap, a version, date or amount, `++` or `#`.
+    """
+    inner, either, signs = f"[{letters}{more}]", f"[{letters}{more}{digit}]", f"[.,:/{joint}]"
+    short = rf"(?<![{digit}])(?:[.:]?[{gap}]|[{joint}])[{digit}]{{1,2}}+(?:\.[{digit}]{{1,2}}+)?+(?!{either}|{signs}[{digit}])"
+    numbers = rf"(?:(?<=[{digit}]){signs}[{digit}]++|{signs}[{digit}]++(?!{inner}))(?:{signs}[{digit}]++)*+"
+    tail = rf"(?:(?=[.,:/+{gap}{joint}][{digit}{gap}+])(?:{short}|{numbers}|\+\+(?!{inner}))|\#(?!{inner}))?+"
+    return rf"[{letters}{digit}]{either}*+{tail}|(?<!{either}|\.)\.[{letters}]{inner}{either}*+"
+
+
+_GAP, _JOINT = "\\x20\\xa0\\u202f", "\\-\\u2010\\u2011\\u2013"  # between a word and its number: blanks on one line; hyphens
+_UNSPACED_RUN = rf"(?:{_CHARACTER}{_MARK}*+)++"
+_NUMBERED_RUN = rf"(?:\p{{Nd}}{{1,2}}+(?={_CHARACTER}))?+(?:{_CHARACTER}{_MARK}*+(?:\p{{Nd}}{{1,2}}+(?!\p{{Nd}}))?+)++"
+_RULES = {
+    "letters": (
+        re.compile("[a-z]+"),
+        re.compile(f"[{_LATIN_LETTERS}]+"),
+        regex.compile(rf"{_LETTER}{_INNER}*+|{_UNSPACED_RUN}", regex.VERSION1),
+    ),
+    "mixed": (
+        re.compile(_chunk("a-z", "", "0-9", "\\x20", "\\-")),
+        re.compile(_chunk(_LATIN_LETTERS, "", "0-9", _GAP, _JOINT)),
+        regex.compile(rf"{_NUMBERED_RUN}|" + _chunk(_LETTER, _MARK, r"\p{Nd}", _GAP, _JOINT), regex.VERSION1),
+    ),
+}  # for ASCII in lower case, for Latin letters, for all
+_NAME = re.compile(r"\S+")
+_UNSPACED_CHARACTER = regex.compile(_CHARACTER, regex.VERSION1)
+_RUN_OF_LETTERS = regex.compile(rf"{_LETTER}{_INNER}*+", regex.VERSION1)
+_PARTS = regex.compile(
+    rf"(\.?[{_LETTER}{_MARK}\p{{Nd}}]++)(\+\+|\#)?+(?:(?:[.:]?[{_GAP}]|([.,:/{_JOINT}]))(\p{{Nd}}++)(.*+))?+", regex.VERSION1
+)
+_VERSION = regex.compile(r"(?:\.\p{Nd}{1,2}+)?")
+_HEAD = regex.compile(rf"({_LETTER}{_INNER}*+)(\p{{Nd}}[\p{{Nd}}.]*+)?", regex.VERSION1)
+
+
+def words(text: str, rule: WordRule = "letters") -> list[Piece]:
     """The words of a text: (lower-cased word, start, end), offsets in code points of the text as it was given, end exclusive.
 
-    A word is a run of Unicode letters with their combining marks. Digits, apostrophes, hyphens and everything else separate words:
-    "don't" is "don" and "t". In scripts without spaces (Chinese, Japanese, Thai, Lao, Khmer, Myanmar) every character with its
-    marks is a word, and every pair of neighbours too. Words are in normal form C, so that é is one word however it is coded.
+    letters: a word is a run of Unicode letters with their combining marks; everything else separates words: "don't" is "don" and "t".
+    In scripts without spaces (Chinese, Japanese, Thai, Lao, Khmer, Myanmar) every character with its marks is a word, and every pair
+    of neighbours too. Words are in normal form C, so that é is one word however it is coded.
+
+    mixed: these, and beside them
+      - letters and digits without a gap: "BRCA1" is "brca1" and "brca";
+      - a number of at most four digits: "2019". Dates, amounts, ranges (12/03/2019, 3.5, 3-4) and longer numbers are no words;
+      - a word with the number of one or two digits that follows it: "type 2", "type: 2" and "type-2" are "type2", "type" and "2";
+        "Python 3.11" is "python3.11", "python3" and "python". In scripts without spaces a number is as a character;
+      - letters with ++ or # behind them, or with a dot before them: "C#" is "c#" and "c", ".NET" is ".net" and "net".
+    Digits of all scripts are 0 to 9. Longer words come before those within them.
+
+    names: whatever blanks separate, as it is written but for its case: names of features.
     """
-    if _LATIN_TEXT.fullmatch(text):
-        return [(_FOLDED[match[0]] or "", *match.span()) for match in _LATIN_WORD.finditer(text)]
-    found: list[tuple[str, int, int]] = []
-    for match in _WORD.finditer(text):
-        word = _FOLDED[match[0]]
-        if word is None:
-            found.extend(_characters_and_pairs(text, match.start(), match.end()))
-        else:
-            found.append((word, match.start(), match.end()))
+    if rule == "names":
+        return [(normalise_word(match[0]), *match.span()) for match in _NAME.finditer(text)]
+    found: list[Piece] = []
+    for match in _RULES[rule][1 if _LATIN_TEXT.fullmatch(text) else 2].finditer(text):
+        chunk, (start, end) = match[0], match.span()
+        spelt = _SPELT[chunk]
+        if len(spelt) == 1:
+            found.append((spelt[0], start, end))
+        elif spelt:
+            found += [(word, start + first, start + last) for word, first, last in _cut_chunk(chunk)]
     return found
 
 
-def spell(text: str) -> list[str]:
+def spell(text: str, rule: WordRule = "letters") -> list[str]:
     """The words of a text without their offsets: the same as `words` finds, and faster."""
-    if text.isascii():
-        return _ASCII_WORD.findall(text.lower())
-    found = [_FOLDED[form] for form in (_LATIN_WORD if _LATIN_TEXT.fullmatch(text) else _WORD).findall(text)]
-    spaced = [word for word in found if word is not None]
-    return spaced if len(spaced) == len(found) else [word for word, _, _ in words(text)]
+    if rule == "names":
+        return [normalise_word(name) for name in text.split()]
+    ascii_text = text.isascii()
+    chunks = _RULES[rule][0 if ascii_text else 1 if _LATIN_TEXT.fullmatch(text) else 2].findall(text.lower() if ascii_text else text)
+    return chunks if ascii_text and rule == "letters" else list(chain.from_iterable(map(_SPELT.__getitem__, chunks)))
 
 
-def find_borders(text: str) -> npt.NDArray[np.int32]:
-    """Where each word that `spell` finds begins and ends [n, 2], in code points, end exclusive."""
-    if not _LATIN_TEXT.fullmatch(text):
-        return np.array([(start, end) for _, start, end in words(text)], dtype=np.int32).reshape(-1, 2)
+def find_borders(text: str, rule: WordRule = "letters") -> npt.NDArray[np.int32]:
+    """Where each word that `spell` finds begins and ends [n, 2], in code points, end exclusive. Starts ascend; words may overlap."""
+    if rule != "letters" or not _LATIN_TEXT.fullmatch(text):
+        return np.array([(start, end) for _, start, end in words(text, rule)], dtype=np.int32).reshape(-1, 2)
     codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
     letters = np.concatenate([[False], _IS_LATIN[np.minimum(codes, len(_IS_LATIN) - 1)], [False]])
     return np.flatnonzero(letters[1:] != letters[:-1]).astype(np.int32).reshape(-1, 2)
+
+
+def split_number(word: str) -> tuple[str, str]:
+    """The letters of a word, and the number behind them; no letters where it is anything else: its form is kept."""
+    match = _HEAD.fullmatch(word)
+    return (match[1], match[2] or "") if match else ("", word)
+
+
+def _cut_chunk(chunk: str) -> list[Piece]:
+    """The words of a chunk of text (`_chunk`), longer ones first."""
+    if _UNSPACED_CHARACTER.search(chunk):
+        return list(_characters_and_pairs(chunk))
+    match = _PARTS.match(chunk)
+    assert match is not None, "letters, digits or a dot begin a chunk"
+    head, sign, joint, number, rest = match.groups("")
+    letters = [(normalise_word(run[0]), *run.span()) for run in _RUN_OF_LETTERS.finditer(head)]
+    if not letters:
+        return [(_western(chunk), 0, len(chunk))] if len(chunk) <= MOST_DIGITS and chunk.isdecimal() else []
+    found, behind = [], "" if not head[-1].isdecimal() else joint
+    if 0 < len(number) <= 2 and behind in ("", ".") and _VERSION.fullmatch(rest):
+        found.append((_western(head + behind + number + rest), 0, len(chunk)))
+        if rest:
+            found.append((_western(head + behind + number), 0, match.end(4)))
+    if sign:
+        found.append((_western(head + sign), 0, len(chunk)))
+    if letters[0][1:] != (0, len(head)):
+        found.append((_western(head), 0, len(head)))
+    found += letters
+    if number and not rest and len(number) <= MOST_DIGITS:
+        found.append((_western(number), match.start(4), len(chunk)))
+    return found
+
+
+def _characters_and_pairs(text: str) -> Iterator[Piece]:
+    previous: int | None = None
+    for match in _UNSPACED.finditer(text):
+        if previous is not None:
+            yield _western(text[previous : match.end()]), previous, match.end()
+        yield _western(match[0]), match.start(), match.end()
+        previous = match.start()
+
+
+def normalise_word(word: str) -> str:
+    """A word in lower case and normal form C."""
+    return unicodedata.normalize("NFC", word.lower())
+
+
+def _western(word: str) -> str:
+    """The same with digits from 0 to 9, whatever script they are in."""
+    word = normalise_word(word)
+    return word if word.isascii() else "".join(str(unicodedata.decimal(sign, sign)) for sign in word)
+
+
+class _Spelt(dict[str, tuple[str, ...]]):
+    """The words of each chunk of text."""
+
+    def __missing__(self, chunk: str) -> tuple[str, ...]:
+        spelt = tuple(word for word, _, _ in _cut_chunk(chunk))
+        if len(self) < REMEMBERED:
+            self[chunk] = spelt
+        return spelt
+
+
+_SPELT = _Spelt()
 
 
 class WordNumbers(dict[str, int]):
@@ -138,30 +257,3 @@ def choose_columns(matrix: csr_array, columns: npt.NDArray[np.integer[Any]], wid
     moved = csr_array((matrix.data[known], columns[matrix.indices[known]], ends), shape=(matrix.shape[0], width))
     moved.sort_indices()
     return moved
-
-
-def _characters_and_pairs(text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
-    previous: int | None = None
-    for match in _UNSPACED.finditer(text, start, end):
-        if previous is not None:
-            yield normalise_word(text[previous : match.end()]), previous, match.end()
-        yield normalise_word(match[0]), match.start(), match.end()
-        previous = match.start()
-
-
-def normalise_word(word: str) -> str:
-    """A word in lower case and normal form C."""
-    return unicodedata.normalize("NFC", word.lower())
-
-
-class _Folded(dict[str, str | None]):
-    """Each run of letters as a word; None for one in a script without spaces, which is several."""
-
-    def __missing__(self, form: str) -> str | None:
-        word = None if _UNSPACED.match(form) else normalise_word(form)
-        if len(self) < REMEMBERED:
-            self[form] = word
-        return word
-
-
-_FOLDED = _Folded()

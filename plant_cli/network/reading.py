@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from plant_cli.api import Documents, Evidence, Reading, Reporter, TokenBatch
-from plant_cli.data.words import find_borders, find_words
+from plant_cli.api import Analyser, Documents, Evidence, Reading, Reporter, TokenBatch
+from plant_cli.data.words import find_words
 from plant_cli.network.answers import encode, tokenize
 from plant_cli.network.assembly import Network
 from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
@@ -34,12 +34,16 @@ class DocumentWords:
     word: Rows  # the word of each entry [n], 0 ≤ word < U
 
     def by_position(self) -> DocumentWords:
-        """Every token as a word of its own, with the row of the first word that it spells."""
-        token, first = np.unique(self.token, return_index=True)
-        return DocumentWords(vocabulary=self.vocabulary[self.word[first]], token=token, word=np.arange(len(token)))
+        """Every token as a word of its own, with the row of the first word of the table that it spells."""
+        rows = self.vocabulary[self.word]
+        order = np.lexsort((rows == OUTSIDE, self.token))  # stable: words of the table first
+        token, first = np.unique(self.token[order], return_index=True)
+        return DocumentWords(vocabulary=rows[order[first]], token=token, word=np.arange(len(token)))
 
 
-def match_words(texts: Sequence[str], words: Documents, tokens: TokenBatch, vocabulary: Sequence[str]) -> Iterator[DocumentWords]:
+def match_words(
+    texts: Sequence[str], words: Documents, tokens: TokenBatch, vocabulary: Sequence[str], analyser: Analyser
+) -> Iterator[DocumentWords]:
     """Match the words of each text with its tokens, by their offsets; `vocabulary` has the words of the relevance table."""
     row_of = find_words(words, {word: row for row, word in enumerate(vocabulary)})
     ends = pairwise(words.ends.tolist())
@@ -48,7 +52,7 @@ def match_words(texts: Sequence[str], words: Documents, tokens: TokenBatch, voca
         order = np.argsort(firsts)  # words are numbered as they come
         position = np.empty_like(order)
         position[order] = np.arange(len(order))
-        borders = find_borders(text)
+        borders = analyser.find_borders(text)
         first = np.searchsorted(spans[:, 1], borders[:, 0], side="right")
         last = np.searchsorted(spans[:, 0], borders[:, 1], side="left")
         counts = np.maximum(last - first, 0)
@@ -59,13 +63,15 @@ def match_words(texts: Sequence[str], words: Documents, tokens: TokenBatch, voca
         yield DocumentWords(vocabulary=known, token=np.repeat(first, counts) + within, word=np.searchsorted(seen, word))
 
 
-def find_token_words(texts: Sequence[str], words: Documents, tokens: TokenBatch, vocabulary: Sequence[str]) -> list[Rows]:
+def find_token_words(
+    texts: Sequence[str], words: Documents, tokens: TokenBatch, vocabulary: Sequence[str], analyser: Analyser
+) -> list[Rows]:
     """For each document, the row of each token's word in the relevance table [T], or `OUTSIDE`.
 
     Where a token overlaps several words of the table, the first of them counts.
     """
     found = []
-    for matched, spans in zip(match_words(texts, words, tokens, vocabulary), tokens.spans, strict=True):
+    for matched, spans in zip(match_words(texts, words, tokens, vocabulary, analyser), tokens.spans, strict=True):
         entries = matched.vocabulary[matched.word]
         known = np.flatnonzero(entries != OUTSIDE)[::-1]  # the first is written last
         words_of_tokens = np.full(len(spans), OUTSIDE, dtype=np.int64)

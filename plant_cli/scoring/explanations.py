@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plant_cli.api import Documents, Reason, Reporter, SilentReporter
-from plant_cli.data.words import find_borders, join_documents
+from plant_cli.data.words import join_documents
 from plant_cli.scoring.fused_scorers import explain_labels
 from plant_cli.scoring.models import ModelSource, TrainedModel, load_model
 
@@ -36,7 +36,7 @@ def find_evidence(
     attention = model.attend(texts, join_documents(split), labels, reporter)
     evidence = []
     for row, text in enumerate(texts):
-        spans = find_borders(text).astype(np.int64)
+        spans = model.analyser.find_borders(text).astype(np.int64)
         weights = [_mark_words(split[row], reason.words) for reason in reasons[row]]
         if attention is not None:
             tokens, by_label = attention[row]
@@ -66,10 +66,11 @@ def _join(attention: Floats, named: Floats) -> Floats:
 
 
 def add_to_words(tokens: Spans, weights: Floats, words: Spans) -> Floats:
-    """The weights of tokens [T], added up over each word that they spell [n]."""
+    """The weights of tokens [T], added up over each word that they spell [n]; words that begin within another one get none."""
     summed = np.zeros(len(words))
     if len(words):
-        at = np.minimum(np.searchsorted(words[:, 1], tokens[:, 0], side="right"), len(words) - 1)
+        whole = np.flatnonzero(np.append(0, np.maximum.accumulate(words[:-1, 1])) <= words[:, 0])
+        at = whole[np.minimum(np.searchsorted(words[whole, 1], tokens[:, 0], side="right"), len(whole) - 1)]
         inside = (words[at, 0] < tokens[:, 1]) & (tokens[:, 0] < words[at, 1])
         np.add.at(summed, at[inside], weights[inside])
     return summed

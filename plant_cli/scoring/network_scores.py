@@ -259,5 +259,7 @@ class NetworkModel(TrainedModel):
         else:
             tokens = scoring.cache.tokenize(self.network, texts, self.hardware)
         warn_of_cut(self.network, tokens, scoring.reporter, scoring.name, scoring.evidence)
-        of_tokens = find_token_words(texts, words, tokens, self.vocabulary) if self.network.needs_words and words is not None else None
+        of_tokens = None
+        if self.network.needs_words and words is not None:
+            of_tokens = find_token_words(texts, words, tokens, self.vocabulary, self.analyser)
         return LiveReader(self.network, tokens, self.hardware, of_tokens)

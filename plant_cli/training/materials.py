@@ -15,6 +15,7 @@ from torch import Tensor
 
 from plant_cli.api import (
     SPLITS,
+    Analyser,
     ArtefactError,
     ComponentError,
     DecoderSpec,
@@ -32,6 +33,7 @@ from plant_cli.api import (
 )
 from plant_cli.api.functions import Promise
 from plant_cli.data.files import hash_strings
+from plant_cli.data.word_analysis import PLAIN
 from plant_cli.data.words import join_documents, number_words
 from plant_cli.network.assembly import Network, assemble, read_model_description, require_words, restore_network
 from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
@@ -161,6 +163,7 @@ class Material:
     split: Split
     reader: HiddenReader
     words: Documents | None = None  # of its documents; None: nothing asks for them
+    analyser: Analyser = PLAIN  # found these words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -291,6 +294,6 @@ def _open(
     of_tokens = None
     if network.needs_words and words is not None:
         vocabulary = () if given.statistics is None else given.statistics.table.words
-        of_tokens = find_token_words(split.texts, words, tokens, vocabulary)
+        of_tokens = find_token_words(split.texts, words, tokens, vocabulary, given.corpus.analyser)
     reader = cache.open(LiveReader(network, tokens, hardware, of_tokens), name.replace(" ", "-"))
-    return Material(split=split, reader=reader, words=words)
+    return Material(split=split, reader=reader, words=words, analyser=given.corpus.analyser)

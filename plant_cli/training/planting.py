@@ -81,7 +81,7 @@ class Planter:
         assert material.words is not None, "where there is relevance, texts are split into words"
         self.table, self.gold = table, material.split.gold
         self.contrast, self.labels_per_document, self.score = contrast, labels_per_document, score
-        found = match_words(material.split.texts, material.words, material.reader.tokens, table.words)
+        found = match_words(material.split.texts, material.words, material.reader.tokens, table.words, material.analyser)
         self.documents = [document.by_position() if items == "positions" else document for document in found]
 
     def choose_labels(self, rows: Rows, draw: np.random.Generator) -> tuple[Rows, npt.NDArray[np.bool_]]:

@@ -47,6 +47,7 @@ class CorpusReader:
     bad: BadRows
     files: list[Path] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    names: bool = False  # texts are lists of names of features
 
     @classmethod
     def of(cls, data: DataSection) -> CorpusReader:
@@ -103,6 +104,7 @@ class CorpusReader:
             excluded=pairs,
             files=[str(path) for path in self.files],
             remarks=[*self.remarks, *self.bad.close()],
+            names=self.names,
         )
 
 

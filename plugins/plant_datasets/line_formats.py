@@ -263,9 +263,10 @@ def _find_texts(part: SplitPart, path: Path) -> Path | None:
 
 def _read_features(reader: CorpusReader, path: Path, features: str | None) -> list[str] | None:
     file = Path(features) if features else find_file(path.parent, "features.txt")
+    reader.names = True
     how = "numbers" if file is None else f"names in {file}"
     reader.remarks.append(f"{path} has no file of texts: each document is the list of the {how} of its features, by falling weight")
-    return None if file is None else list(reader.all_lines(file))
+    return None if file is None else ["_".join(name.split()) for name in reader.all_lines(file)]  # a blank would cut it
 
 
 def _name_features(line: Line, names: Sequence[str] | None, first: int) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from plant_cli.api import ArtefactError, DataError, UsageError
 from plant_cli.commands.command_options import EditOptions, MigShowOptions
-from plant_cli.commands.mig_words import edit, show_words
+from plant_cli.commands.mig_words import _find_words, edit, show_words
 from plant_cli.data.labels import LabelTable
 from plant_cli.relevance.cooccurrence import Margins
 from plant_cli.relevance.engine import KeptWords
@@ -132,6 +132,15 @@ def test_forms_are_shown_and_edited_as_their_word(context: Any) -> None:
     edit(context, EditOptions(label="trauma", allow=("Fevers=0.5",), deny=("legs",)))
     assert context.reporter.notes == ["'legs' is counted as 'leg'", "'Fevers' is counted as 'fever'"]
     assert [(row[0], row[2]) for row in shown(context, "trauma")][2:] == [("fever", 0.5), ("leg", 0.0)]
+
+
+def test_a_word_is_edited_however_it_is_written(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = [("stage3", "stages3"), ("type2", "type2"), ("c++", "c++")]
+    monkeypatch.setattr("plant_cli.commands.mig_words.read_pairs", lambda folder: pairs)
+    find = _find_words(context, context.folder)
+    written = ["Type 2", "type-2", "type2", "Stages 3", "C++", "heart failure", "FEVER"]
+    assert [find(one) for one in written] == ["type2", "type2", "type2", "stage3", "c++", "heart failure", "fever"]
+    assert context.reporter.notes[0] == "'Type 2' is counted as 'type2'"
 
 
 def test_edits_are_listed_and_cleared(context: Any) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -27,6 +28,7 @@ from plant_cli.data.documents import read_batches
 from plant_cli.data.files import hash_file, read_json
 from plant_cli.data.prepare import prepare
 from plant_cli.data.store import StoredCorpus, open_corpus
+from plant_cli.data.words import DEFAULT_RULE
 
 
 @pytest.fixture
@@ -69,6 +71,22 @@ def test_a_changed_source_is_noticed(folder: Path, dataset: Dataset, change: pl.
     assert "x.parquet" in caught.value.where
     assert "splits.json" in caught.value.where
     assert len(corpus.split("test")) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "asked", "rule"),
+    [
+        ("type 2", False, None, DEFAULT_RULE),
+        ("f1 f23", True, None, "names"),
+        ("305 1042 7", False, None, "names"),
+        ("f1 f23", True, "letters", "letters"),
+        ("305 1042 7", False, "mixed", "mixed"),
+    ],
+)
+def test_what_is_a_word_is_chosen_and_recorded(text: str, names: bool, asked: Any, rule: str, dataset: Dataset, tmp_path: Path) -> None:
+    given = replace(dataset, names=names, splits={name: split.with_columns(text=pl.lit(text)) for name, split in dataset.splits.items()})
+    prepare(given, DataSection(words=asked), tmp_path, SilentReporter())
+    assert CorpusRecord.read(tmp_path).analyser.words == rule
 
 
 def test_an_unknown_split_and_an_unknown_label_are_named(dataset: Dataset, tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 import unicodedata
+from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -18,6 +20,7 @@ from hypothesis import strategies as st
 from plant_cli.api import AnalyserSpec, ComponentError, PluginRecord, SilentReporter, TokenBatch
 from plant_cli.data import word_analysis as module
 from plant_cli.data.corpus_files import AnalyserRecord
+from plant_cli.data.files import hash_json
 from plant_cli.data.languages import FUNCTION_WORDS, SCRIPTS, find_language, name_language, share_languages
 from plant_cli.data.word_analysis import PLAIN, WordAnalyser, choose_analyser, find_other_packages
 from plant_cli.data.words import find_borders, number_words, spell, words
@@ -88,6 +91,72 @@ def test_a_quarter_of_a_million_words_takes_seconds() -> None:
 @given(st.text() | st.text(alphabet=st.characters(max_codepoint=127)))
 def test_words_without_places_are_the_same_words(text: str) -> None:
     assert spell(text) == plain(text)
+
+
+MIXED = {
+    "BRCA1 and brca-2": "brca1 brca and brca2 brca 2",
+    "H1N1, HTML5, 3D, H₂O": "h1n1 h n html5 html 3d d h o",
+    "Type 2, type-2, type: 2, Type\u00a02": "type2 type 2 " * 4,
+    "Typ-2-Diabetes; COVID-19": "typ2 typ 2 diabetes covid19 covid 19",
+    "stage IIIB T2N0M0 CYP2D6": "stage iiib t2n0m0 t n m cyp2d6 cyp d",
+    "Art. 5, §823": "art5 art 5 823",
+    "ISO 9001 and ISO 27001, ISBN 9783161484100": "iso 9001 and iso isbn",
+    "Python 3.11, python 2": "python3.11 python3 python python2 python 2",
+    "E11.9 or E11.65": "e11.9 e11 e 9 or e11.65 e11 e 65",
+    "12/03/2019 10:30 0.5mg 1,000 2-3 192.168.0.1": "mg",
+    "grades 2-3, 3 June 2019": "grades 3 june 2019",
+    "C++, C#, .NET; C++11 asp.net node.js x#y A+ ... a.": "c++ c c# c .net net c++ c 11 asp net node js x y a a",
+    "糖尿病２型 2019年": "糖 糖尿 尿 尿病 病 病2 2 2型 型 2019 年",
+    "2형 제2형": "2형 형 제2형 제 형",
+    "النوع ٢": "النوع2 النوع 2",
+    "диабет II, тип 2": "диабет ii тип2 тип 2",
+    "type\n2": "type 2",  # on another line
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), MIXED.items())
+def test_letters_with_digits_and_signs(text: str, expected: str) -> None:
+    assert sorted(spell(text, "mixed")) == sorted(expected.split())
+
+
+@given(st.text() | st.text(alphabet="aÄ中1２ .,-:/+#\u0301\u00a0") | st.text(alphabet="ab12 .,-:/+#\n"))
+def test_every_word_of_letters_is_a_mixed_word_too(text: str) -> None:
+    found = words(text, "mixed")
+    assert spell(text, "mixed") == [word for word, _, _ in found]
+    assert find_borders(text, "mixed").tolist() == [place for _, *place in found]
+    assert Counter(spell(text)) <= Counter(word for word, _, _ in found)
+    starts = [start for _, start, _ in found]
+    assert starts == sorted(starts)
+    assert all(start < end <= len(text) and not re.search(r"\s", word) for word, start, end in found)
+
+
+def test_names_are_kept_whole() -> None:
+    assert words(" f23 Fe-2+\nα/β", "names") == [("f23", 1, 4), ("fe-2+", 5, 10), ("α/β", 11, 14)]
+    assert spell(" f23 Fe-2+\nα/β", "names") == ["f23", "fe-2+", "α/β"]
+
+
+def test_letters_alone_are_reduced() -> None:
+    """An analyser gets letters: those before a number that belongs to them, and whole words without digits."""
+    asked: list[str] = []
+
+    def reduce(word: str) -> str:
+        asked.append(word)
+        return word.rstrip("s")
+
+    reduced = module._Reduced("plain", SimpleNamespace(reduce=reduce))
+    forms = spell("Stages 3, stages 2.5; stages BRCA1 H1N1s C++ 12", "mixed")
+    assert [reduced[form] for form in forms] == (
+        ["stage3", "stage", "3", "stage2.5", "stage2", "stage", "stage", "brca1", "brca", "h1n1s", "h", "n", "s", "c++", "c", "12"]
+    )
+    assert asked == ["stages", "stages", "stages", "stages", "brca", "brca", "h", "n", "s", "c"]
+
+
+def test_the_rule_is_part_of_the_hash_only_where_it_is_not_letters() -> None:
+    old = AnalyserRecord.model_validate({"asked": "none", "methods": {"fi": "lemmas"}})
+    assert old.words == "letters"
+    assert old.hash == hash_json({"methods": {"fi": "lemmas"}, "packages": {}})
+    assert len({old.model_copy(update={"words": rule}).hash for rule in ("letters", "mixed", "names")}) == 3
+    assert WordAnalyser(AnalyserRecord(words="mixed")).find_borders("type 2").tolist() == [[0, 6], [0, 4], [5, 6]]
 
 
 PHRASES = {"none": "as they stand", "lemmas": "as lemmas", "stems": "as stems"}
@@ -271,7 +340,7 @@ def test_tokens_of_all_forms_belong_to_the_lemma() -> None:
     text = "Häuser am Haus"  # tokens: "Häu" "ser" "am" "Haus"
     spans = np.array([[0, 3], [3, 6], [7, 9], [10, 14]], dtype=np.int32)
     tokens = TokenBatch(ids=[np.arange(4)], spans=[spans], dropped=[0])
-    [matched] = match_words([text], number_words([found.spell(text)]), tokens, ["haus"])
+    [matched] = match_words([text], number_words([found.spell(text)]), tokens, ["haus"], found)
     assert matched.vocabulary.tolist() == [0, -1]
     assert {(int(t), int(w)) for t, w in zip(matched.token, matched.word, strict=True)} == {(0, 0), (1, 0), (2, 1), (3, 0)}
 

@@ -28,9 +28,10 @@ from plant_cli.api import (
     TokenBatch,
     option,
 )
+from plant_cli.data.corpus_files import AnalyserRecord
 from plant_cli.data.prepare import prepare
 from plant_cli.data.store import open_corpus
-from plant_cli.data.word_analysis import PLAIN
+from plant_cli.data.word_analysis import PLAIN, WordAnalyser
 from plant_cli.data.words import number_words
 from plant_cli.network.cuts import Cut, CutEvidence, cut_summary, measure_cut
 from plant_cli.network.design import Design
@@ -119,7 +120,7 @@ SPANS = np.array([[0, 2], [2, 5], [6, 9], [10, 15], [15, 16], [17, 19], [19, 22]
 
 
 def match(text: str, spans: Any, *rows: str) -> DocumentWords:
-    [found] = match_words([text], number_words([PLAIN.spell(text)]), TokenBatch(ids=[spans[:, 0]], spans=[spans], dropped=[0]), rows)
+    [found] = match_words([text], number_words([PLAIN.spell(text)]), TokenBatch(ids=[spans[:, 0]], spans=[spans], dropped=[0]), rows, PLAIN)
     return found
 
 
@@ -134,6 +135,11 @@ def test_words_are_matched_with_the_tokens_that_spell_them() -> None:
     blanks = np.array([[0, 5], [5, 9], [9, 15]], dtype=np.int32)  # "Fever" " and" " cough"
     assert pairs(match("Fever and cough", blanks, "cough")) == {(0, 0), (1, 1), (2, 2)}
     assert match(TEXT, SPANS[:3], "cough", "fever").vocabulary.tolist() == [1, OUTSIDE]  # words beyond the last token are no items
+    spans, analyser = np.array([[0, 4], [5, 6], [7, 9]]), WordAnalyser(AnalyserRecord(words="mixed"))
+    tokens, words = TokenBatch(ids=[spans[:, 0]], spans=[spans], dropped=[0]), number_words([analyser.spell("Type 2 of")])
+    for rows, expected in ((("type2", "2"), [0, 0, OUTSIDE]), (("2", "type"), [1, 0, OUTSIDE])):  # a longer word of the table counts first
+        assert find_token_words(["Type 2 of"], words, tokens, rows, analyser)[0].tolist() == expected
+        assert next(match_words(["Type 2 of"], words, tokens, rows, analyser)).by_position().vocabulary.tolist() == expected
     single = found.by_position()
     assert single.token.tolist() == [0, 1, 2, 3, 5, 6, 7]  # the comma spells no word
     assert single.word.tolist() == list(range(7))
@@ -143,10 +149,12 @@ def test_words_are_matched_with_the_tokens_that_spell_them() -> None:
 def test_every_token_has_the_row_of_its_first_word_in_the_table() -> None:
     tokens = TokenBatch(ids=[np.arange(8), np.arange(0), np.arange(2)], spans=[SPANS, SPANS[:0], SPANS[:2]], dropped=[0, 0, 0])
     texts = [TEXT, "", "other"]
-    found = find_token_words(texts, number_words(map(PLAIN.spell, texts)), tokens, WORDS)
+    found = find_token_words(texts, number_words(map(PLAIN.spell, texts)), tokens, WORDS, PLAIN)
     assert [rows.tolist() for rows in found] == [[2, 2, -1, 1, -1, 2, 2, 0], [], [-1, -1]]
     tokens = TokenBatch(ids=[np.arange(1)], spans=[np.array([[0, 15]], dtype=np.int32)], dropped=[0])
-    assert find_token_words(["Fever and cough"], number_words([["fever", "and", "cough"]]), tokens, ("cough", "and"))[0].tolist() == [1]
+    assert find_token_words(["Fever and cough"], number_words([["fever", "and", "cough"]]), tokens, ("cough", "and"), PLAIN)[
+        0
+    ].tolist() == [1]
 
 
 TEXTS = ["one two three four five six", "six", "a b c d"]

@@ -146,6 +146,8 @@ def test_tokens_are_added_up_over_the_words_that_they_spell() -> None:
     assert add_to_words(tokens, np.array([0.25, 0.5, 1.0, 2.0, 4.0]), words).tolist() == [0.75, 1.0, 0.0]
     assert add_to_words(tokens, np.ones(5), np.zeros((0, 2), dtype=np.int64)).tolist() == []
     assert add_to_words(np.zeros((0, 2), dtype=np.int64), np.zeros(0), words).tolist() == [0.0, 0.0, 0.0]
+    nested = np.array([[0, 6], [0, 4], [5, 6], [7, 9]])  # type2, type, 2, of
+    assert add_to_words(np.array([[0, 4], [5, 6], [7, 9]]), np.ones(3), nested).tolist() == [2.0, 0.0, 0.0, 1.0]
 
 
 def test_words_that_reasons_name_count_wherever_they_stand() -> None:

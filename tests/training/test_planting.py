@@ -34,7 +34,8 @@ SPANS = np.array([[0, 2], [2, 5], [6, 9], [10, 15], [15, 16], [17, 19], [19, 22]
 
 
 def material(split: Split, tokens: TokenBatch) -> Any:
-    return SimpleNamespace(split=split, reader=SimpleNamespace(tokens=tokens), words=number_words(map(PLAIN.spell, split.texts)))
+    words = number_words(map(PLAIN.spell, split.texts))
+    return SimpleNamespace(split=split, reader=SimpleNamespace(tokens=tokens), words=words, analyser=PLAIN)
 
 
 def planter(

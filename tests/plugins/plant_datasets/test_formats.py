@@ -105,6 +105,7 @@ def test_what_is_read(case: dict[str, Any], tmp_path: Path) -> None:
     said = "\n".join(dataset.remarks)
     assert [part for part in case.get("remarks", []) if part not in said] == []
     assert case.get("remarks") or not said
+    assert dataset.names == ("each document is the list of" in said)
 
 
 LAYOUTS = ("fasttext", "annotations", "references", "arff", "stackexchange")
