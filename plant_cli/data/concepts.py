@@ -26,6 +26,7 @@ VOCABULARY_SCHEMA = {
     "replaced_by": pl.List(pl.String()),
     "notation": pl.String(),
 }
+_FEW = 2  # mentions that may come by chance
 Tagged = list[tuple[str, str]]  # tags of languages ("" for none), and texts in them
 
 
@@ -36,6 +37,7 @@ class Purpose:
     language: str | None = None  # of its titles, where the user names one
     used: pl.Series = field(default_factory=lambda: pl.Series([], dtype=pl.String))  # labels of the documents
     spoken: Callable[[], Mapping[str, float]] = dict  # languages of the documents and their shares, the largest first
+    sample: Callable[[], Iterable[tuple[str, Sequence[str]]]] = tuple  # texts of documents with their labels
 
 
 @dataclass(slots=True)
@@ -58,7 +60,7 @@ def tabulate_concepts(concepts: Sequence[Concept], what: str, purpose: Purpose, 
     A title of another language stands in where there is none in this one. Names in further languages of the documents are other names.
     """
     found = Counter(code for concept in concepts for code in {code for code, _ in concept.titles})
-    languages, why = order_languages(found, purpose, where)
+    languages, why = _order_languages(found, purpose, where, lambda: _count_mentions(concepts, purpose.sample()))
     first, *further = languages
     rows, foreign = [], 0
     for concept in concepts:
@@ -88,10 +90,19 @@ def tabulate_concepts(concepts: Sequence[Concept], what: str, purpose: Purpose, 
     return pl.DataFrame(rows, schema=VOCABULARY_SCHEMA, orient="row"), remarks
 
 
-def order_languages(found: Mapping[str, int], purpose: Purpose, where: str) -> tuple[list[str], str]:
-    """The languages of titles to read, the first one for titles, from the tags that are `found`; and for a remark, why.
+def _count_mentions(concepts: Iterable[Concept], sample: Iterable[tuple[str, Sequence[str]]]) -> Counter[str]:
+    """How often documents name their labels in each language, perhaps with another ending."""
+    stems: dict[str, list[tuple[str, str]]] = {}  # of a short title, all of it
+    for concept in concepts:
+        pairs = ((code, title.casefold()) for code, title in concept.titles if code)
+        stems[concept.label] = [(code, f" {title[: len(title) * 2 // 3]}" if len(title) > 4 else f" {title} ") for code, title in pairs]
+    texts = ((re.sub(r"[\W_]+", " ", f" {text.casefold()} "), labels) for text, labels in sample)
+    return Counter(code for text, labels in texts for label in labels for code, stem in stems.get(label, ()) if stem in text)
 
-    That is the language that the user names, else those of the documents, else English, else the most frequent one.
+
+def _order_languages(found: Mapping[str, int], purpose: Purpose, where: str, mentions: Callable[[], Counter[str]]) -> tuple[list[str], str]:
+    """The languages of titles to read, the first one for titles, from the tags that are `found`; and for a remark, why: the language that
+    the user names, else those of the documents, else the one in which documents name their labels, else English, else the most frequent.
     """
     known = sorted(found, key=lambda code: (-found[code], code))
     if purpose.language is not None:
@@ -110,6 +121,9 @@ def order_languages(found: Mapping[str, int], purpose: Purpose, where: str) -> t
     if languages:
         rest = f", further names in {', '.join(languages[1:])}" if languages[1:] else ""
         return languages, f"{rest}: the documents are in {documents}" if several else ""
+    (best, most), (_, second) = [*(mentions() if several else Counter[str]()).most_common(2), ("", 0), ("", 0)][:2]
+    if most > second + _FEW:
+        return [best], ": documents name their labels in it"
     if shares:
         return [usual], f", though the documents are in {documents}"
     named = ", ".join(code for code in known if code and code != usual)
@@ -117,7 +131,7 @@ def order_languages(found: Mapping[str, int], purpose: Purpose, where: str) -> t
 
 
 def _speaking(values: Tagged, language: str, *, or_untagged: bool = False) -> list[str]:
-    """Tagged in a language, sorted; perhaps of those without any, if there are none in it."""
+    """Texts in a language, sorted; perhaps of those without any, if there are none in it."""
     texts = sorted({text for code, text in values if is_spoken(language, [code])})
     return texts or sorted({text for code, text in values if or_untagged and not code})
 

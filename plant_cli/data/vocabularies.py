@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache
@@ -152,7 +152,7 @@ def apply_vocabulary(dataset: Dataset, data: DataSection) -> tuple[pl.LazyFrame,
     spelling of the documents.
     """
     used = find_used_labels(dataset)
-    purpose = Purpose(data.vocabulary_language, used, cache(lambda: _find_languages(dataset)))
+    purpose = _describe(dataset, used, data.vocabulary_language)
     table, remarks = read_vocabulary(Path(str(data.vocabulary)), purpose, data.encoding)
     aligned, said = align(table, used)
     table = _respell(table, aligned, used)
@@ -173,7 +173,7 @@ def resolve_titles(dataset: Dataset, data: DataSection) -> Dataset:
     used, file = find_used_labels(dataset).to_frame("name"), data.vocabulary or data.titles
     if file is None:
         return dataset
-    purpose = Purpose(data.vocabulary_language, used["name"], cache(lambda: _find_languages(dataset)))
+    purpose = _describe(dataset, used["name"], data.vocabulary_language)
     table, _ = read_vocabulary(Path(file), purpose, data.encoding)
     titles = used.join(table, left_on="name", right_on="label", how="anti").with_columns(key=_lower(pl.col("name")))
     ids = table.with_columns(key=_lower(pl.col("title"))).filter(pl.col("key").is_unique())
@@ -189,9 +189,15 @@ def resolve_titles(dataset: Dataset, data: DataSection) -> Dataset:
     return replace(dataset, splits=splits, pieces=pieces, remarks=[*dataset.remarks, remark])
 
 
-def _find_languages(dataset: Dataset) -> Mapping[str, float]:
-    """The languages of the first documents."""
-    return find_main_languages(next(read_batches(dataset, find_splits(dataset)[0]))["text"].to_list())
+def _describe(dataset: Dataset, used: pl.Series, language: str | None) -> Purpose:
+    """What the vocabulary of a dataset is read for; its first documents are read when they are asked for."""
+    first = cache(lambda: next(read_batches(dataset, find_splits(dataset)[0])))
+    return Purpose(
+        language,
+        used,
+        spoken=lambda: find_main_languages(first()["text"].to_list()),
+        sample=lambda: first().select("text", "labels").iter_rows(),
+    )
 
 
 def _lower(cells: pl.Expr) -> pl.Expr:

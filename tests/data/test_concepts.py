@@ -94,6 +94,15 @@ def test_the_language_of_the_documents_is_preferred(
     assert ("Oil" in names[0]) == ("en" in spoken)
 
 
+@pytest.mark.parametrize("spoken", [{}, {"es": 0.9}])
+def test_a_language_that_is_not_recognised_is_that_in_which_documents_name_their_labels(spoken: dict[str, float], tmp_path: Path) -> None:
+    sample = [("öljy!", ["http://x/1"]), ("kaasut, öljy", ["http://x/1", "http://x/2"]), ("Gas in oil", ["http://x/3"])]
+    table, remarks = read(tmp_path, THREE, Purpose(spoken=lambda: spoken, sample=lambda: sample))
+    assert table["title"].to_list() == ["Öljy", "Kaasu"]
+    assert "titles in fi: documents name their labels in it" in remarks
+    assert read(tmp_path, THREE, Purpose(sample=lambda: sample[:1]))[0]["title"].to_list() == ["Oil", "Gas"]  # once is no proof
+
+
 def test_texts_in_norwegian_take_names_in_bokmal(tmp_path: Path) -> None:
     table, _ = read(tmp_path, PREFIXES + 'x:1 skos:prefLabel "Oil"@en, "Olje"@nb .', Purpose(spoken=lambda: {"no": 0.9}))
     assert table["title"].to_list() == ["Olje"]
