@@ -160,6 +160,8 @@ class DatasetSpec(Spec):
     """`write(dataset, folder, suffix) -> remarks`, for `plant data convert --to NAME`: writes the splits into an empty folder, where `load`
     can read them; `suffix` is "", ".gz" or ".zst". The remarks say what the format cannot store.
     """
+    hub: bool = False
+    """True if the path may also be the id of a data set on a hub, which is asked for only if the user names it."""
     card: DatasetCard | None = None
     """Facts about a published corpus, shown by `plant data info NAME`."""
 

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plant_cli.api import ArtefactError, Choice, Corpus, Options, Reporter, Task, UsageError
+from plant_cli.api import ArtefactError, Choice, Corpus, DatasetSpec, Options, Reporter, Task, UsageError
 from plant_cli.api.components import SpecT
 from plant_cli.api.context import command_for
 from plant_cli.data.files import hash_json
@@ -72,6 +72,8 @@ class RunContext:
     def component(self, kind: type[SpecT], chosen: Choice) -> tuple[SpecT, Options]:
         spec, options = self.request.registry.resolve(kind, chosen)
         self.runner.consent.require(spec, chosen, options, self.run_path)
+        if isinstance(spec, DatasetSpec):
+            self.runner.consent.require_corpus(spec, self.data, options, self.run_path)
         return spec, options
 
     def components(self, kind: type[SpecT]) -> list[SpecT]:

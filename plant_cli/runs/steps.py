@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from plant_cli.api import ArtefactError, ComponentError, Components, RecipeError, Spec, StageSpec, UsageError, near_names
+from plant_cli.api import ArtefactError, ComponentError, Components, DatasetSpec, RecipeError, Spec, StageSpec, UsageError, near_names
 from plant_cli.api.context import NAME_RULE, join_tag, names_folder
 from plant_cli.api.errors import naming_command
 from plant_cli.api.options import (
@@ -99,7 +99,13 @@ class Consent:
             model, revision = getattr(options, name), getattr(options, "revision", None)
             if model is None or model in known or self._covers(chosen, options, name) or _is_at_hand(model, revision):
                 continue
-            raise _not_here(spec, name, model, where)
+            raise _not_here(spec, f"model {model}", f"{_key(spec)}.{name}={shlex.quote(model)}", where)
+
+    def require_corpus(self, spec: DatasetSpec, data: DataSection, options: Options, where: Path) -> None:
+        """Refuse a data set of a hub that only a file of the run folder `where` names, and that is not on this machine."""
+        named, path = self._values.get("data", {}).get("path"), data.path
+        if spec.hub and path is not None and named is None and not _is_at_hand(path, getattr(options, "revision", None), "datasets"):
+            raise _not_here(spec, f"data set {path}", f"data.path={shlex.quote(path)}", where)
 
     def keep_named(self, data: DataSection) -> DataSection:
         """The section without a file of rejects that somebody else named: an existing file at its path would be replaced."""
@@ -138,14 +144,14 @@ def _unasked(spec: Spec, options: Options, name: str, where: Path) -> ArtefactEr
     )
 
 
-def _not_here(spec: Spec, name: str, model: str, where: Path) -> ArtefactError:
-    kind, shown = kind_of(type(spec)).name, shlex.quote(model)
+def _not_here(spec: Spec, what: str, consent: str, where: Path) -> ArtefactError:
+    kind = kind_of(type(spec)).name
     return ArtefactError(
-        f"the {kind} '{spec.name}' needs the model {model}, which is not on this machine; only a file of the run folder names it, and "
-        "no hub is asked for that without your consent",
-        where=f"{where}: {kind} '{spec.name}', {name}",
-        expected="the model in a folder or in the cache of Hugging Face, or its name in the command or in a recipe that you name",
-        todo=f"if you trust it, repeat the command with --set {_key(spec)}.{name}={shown}, or first run `hf download {shown}`",
+        f"the {kind} '{spec.name}' needs the {what}, which is not on this machine; only a file of the run folder names it, and no hub is "
+        "asked for that without your consent",
+        where=f"{where}: {kind} '{spec.name}'",
+        expected=f"the {what} in a folder or in the cache of Hugging Face, or its name in the command or in a recipe that you name",
+        todo=f"if you trust it, repeat the command with --set {consent}, or first get it with `hf download`",
     )
 
 
@@ -157,13 +163,13 @@ def _key(spec: Spec) -> str:
     )
 
 
-def _is_at_hand(model: str, revision: str | None) -> bool:
-    """Whether a model is a folder here, or in the cache of Hugging Face at that revision."""
+def _is_at_hand(name: str, revision: str | None, what: str = "models") -> bool:
+    """Whether a model or a data set (`what`) is a folder here, or in the cache of Hugging Face at that revision."""
     home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
     cache = Path(os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE") or Path(home) / "hub").expanduser()
-    kept = cache / f"models--{model.replace('/', '--')}"
+    kept = cache / f"{what}--{name.replace('/', '--')}"
     versions = [path.name for path in (*kept.glob("snapshots/*"), *kept.glob("refs/*"))]
-    return Path(model).is_dir() or (bool(versions) if revision is None else revision in versions)
+    return Path(name).is_dir() or (bool(versions) if revision is None else revision in versions)
 
 
 def explain_option_error(error: ValidationError, model: type[Options], layer: RecipeLayer, part: str, shown: str) -> RecipeError:

@@ -173,6 +173,7 @@ _TABLE_READER, *FORMATS = (
         load=f"plant_datasets.{where}load",
         recognise=f"plant_datasets.{where}recognise",
         write=None if write is None else f"plant_datasets.annif:{write}",
+        hub=name == "huggingface-dataset",
     )
     for name, summary, where, write in _READERS
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from plant_cli.api import ArtefactError, BackboneSpec, Choice
+from plant_cli.api import ArtefactError, BackboneSpec, Choice, DataSection, DatasetSpec
 from plant_cli.registry import installed
 from plant_cli.runs.recipes import RecipeLayer, load_recipe, parse_command
 from plant_cli.runs.steps import Consent
@@ -33,7 +33,7 @@ def test_a_model_of_a_stranger_is_not_asked_for(cache: Path) -> None:
     with pytest.raises(ArtefactError, match=f"the backbone 'hf-encoder' needs the model {MODEL}, which is not on this machine") as caught:
         ask(cache)
     assert caught.value.exit_code == 4
-    assert caught.value.where == f"{cache / 'run'}: backbone 'hf-encoder', model"
+    assert caught.value.where == f"{cache / 'run'}: backbone 'hf-encoder'"
     assert f"--set model.backbone.model={MODEL}" in caught.value.todo
     for other in ("model.backbone.model=someone/else", "model.backbone.revision=main", "model.backbone.trust_remote_code=true"):
         with pytest.raises(ArtefactError, match="not on this machine"):
@@ -70,3 +70,19 @@ def test_models_that_come_with_plant_need_none(cache: Path) -> None:
     ask(cache, name="multilingual", model="intfloat/multilingual-e5-small")
     with pytest.raises(ArtefactError, match="the backbone 'multilingual' needs the model someone/there"):
         ask(cache, name="multilingual")
+
+
+def test_a_data_set_of_a_stranger_is_not_asked_for(cache: Path, tmp_path: Path) -> None:
+    def need(path: str | None, *sets: str, name: str = "huggingface-dataset") -> None:
+        spec, options = installed().resolve(DatasetSpec, Choice(name=name))
+        Consent(RecipeLayer(), parse_command(sets, {})).require_corpus(spec, DataSection(path=path), options, cache / "run")
+
+    with pytest.raises(ArtefactError, match="the dataset 'huggingface-dataset' needs the data set someone/texts") as caught:
+        need("someone/texts")
+    assert "--set data.path=someone/texts" in caught.value.todo
+    need("someone/texts", "data.path=someone/texts")
+    need("someone/texts", name="files")
+    need(None)
+    need(str(tmp_path))
+    (cache / "datasets--someone--texts" / "snapshots" / "abc").mkdir(parents=True)
+    need("someone/texts")
