@@ -6,13 +6,14 @@ import html
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from plant_cli.api import DataSection
+from plant_cli.api import DataError, DataSection
 from plant_cli.kit import bare_name
 from plant_datasets.corpus_reader import LINES_SAMPLED, CorpusReader, find_example, first_lines, mostly
 from plant_datasets.line_formats import Fault, Line, LineFormat, NumberedLabels, PassedOver, read_json_line
@@ -39,7 +40,11 @@ class RecordFormat(LineFormat):
 
     def records(self, reader: CorpusReader, path: Path, labels: NumberedLabels) -> Iterator[tuple[int, int, str]]:
         """See `LineFormat.records`."""
-        yield from ((number, *record) for number, record in enumerate(self.cut(reader.lines(path)), start=1))
+        try:
+            yield from ((number, *record) for number, record in enumerate(self.cut(reader.lines(path)), start=1))
+        except Fault as fault:  # what follows cannot be told apart
+            where, expected = f"{path}, line {fault.line:,}, column {fault.column}", "one complete JSON list"
+            raise DataError(fault.why, where=where, expected=expected, todo="mend the file, or make it again") from fault
 
     def recognise(self, data: DataSection) -> str | None:
         """The title of what wrote the file, and the labels of its first document that has any."""
@@ -51,14 +56,13 @@ class RecordFormat(LineFormat):
         if example is None:
             return None
         title, lines = fits(example, first_lines(example)), first_lines(example, _HEAD)
-        for _, record in islice(self.cut(enumerate(lines, start=1)), 100):
-            try:
-                line = self.parse(record, lines[0])
-            except (Fault, PassedOver):
-                continue
-            if line is not None and line.labels:
-                shown = ", ".join(str(line.titles.get(str(label)) or label) for label in line.labels[:_SHOWN])
-                return f"{title if isinstance(title, str) else self.title} (labels of the first document: {shown})"
+        with suppress(Fault):  # the first lines may end within a record
+            for _, record in islice(self.cut(enumerate(lines, start=1)), 100):
+                with suppress(Fault, PassedOver):
+                    line = self.parse(record, lines[0])
+                    if line is not None and line.labels:
+                        shown = ", ".join(str(line.titles.get(str(label)) or label) for label in line.labels[:_SHOWN])
+                        return f"{title if isinstance(title, str) else self.title} (labels of the first document: {shown})"
         return title if isinstance(title, str) else self.title
 
 
@@ -131,7 +135,12 @@ def json_objects(lines: Iterable[Numbered]) -> Iterator[Numbered]:
         held = held[end:].lstrip(" \t\r\n,")
         wait = 2 * len(held)
     if held.strip(" \t\r\n,]}"):
-        yield place, held.strip()
+        try:
+            decoder.raw_decode(held)
+        except json.JSONDecodeError as error:
+            raise Fault(f"the JSON cannot be read: {error.msg}", error.colno, place + error.lineno - 1) from error
+        except RecursionError as error:
+            raise Fault("the JSON cannot be read: lists within lists beyond measure", 1, place) from error
 
 
 def _is_row(line: str) -> bool:
