@@ -20,6 +20,7 @@ from plant_datasets.line_formats import Fault, Line, LineFormat, NumberedLabels,
 
 Numbered = tuple[int, str]  # a line, or a record of several, with the number of its first line
 _HEAD = 5_000  # lines in which a first record is looked for
+_NEAR = 100  # those among which the first line of a record is looked for
 _SHOWN = 3  # labels of an example
 _CHOSEN = 0.5  # a label of spaCy with at least this value is one of the document
 
@@ -52,10 +53,11 @@ class RecordFormat(LineFormat):
         if self.has_columns and any(name not in own for name, own in zip(names, _OWN_NAMES, strict=True)):
             return None
         fits = self.fits or (lambda path, lines: False)
-        example = find_example(data, lambda path: bool(fits(path, first_lines(path))))
+        example = find_example(data, lambda path: bool(fits(path, first_lines(path, _HEAD))))
         if example is None:
             return None
-        title, lines = fits(example, first_lines(example)), first_lines(example, _HEAD)
+        lines = first_lines(example, _HEAD)
+        title = fits(example, lines)
         with suppress(Fault):  # the first lines may end within a record
             for _, record in islice(self.cut(enumerate(lines, start=1)), 100):
                 with suppress(Fault, PassedOver):
@@ -70,7 +72,7 @@ def _known_by(fits: Callable[[list[str]], object]) -> dict[str, Any]:
     """The two fields of a format that say which files it has, from a function of their first lines."""
     return {
         "fits": lambda path, lines: bool(lines) and fits(lines),
-        "accepts": lambda path: bool((lines := first_lines(path)) and fits(lines)),
+        "accepts": lambda path: bool((lines := first_lines(path, _HEAD)) and fits(lines)),
     }
 
 
@@ -99,7 +101,7 @@ FASTTEXT_LINES = RecordFormat(
     "fastText's lines",
     _parse_fasttext,
     "__label__a __label__b text",
-    lambda path, lines: mostly(lines[:1], _FASTTEXT.search) and mostly(lines, _FASTTEXT.search),
+    lambda path, lines: mostly(lines[:1], _FASTTEXT.search) and mostly(lines[:LINES_SAMPLED], _FASTTEXT.search),
     lambda path: Path(bare_name(path)).suffix in ("", ".txt", ".tsv", ".ft", ".train", ".valid", ".val", ".dev", ".test", ".csv"),
     cut=_unglue,
 )
@@ -319,7 +321,7 @@ POSTS = RecordFormat(
     "Stack Exchange's Posts.xml",
     _parse_post,
     '<row Id="1" Title="…" Body="…" Tags="<a><b>" />',
-    **_known_by(lambda lines: any(re.match(r"\s*<row .*\bPostTypeId=", line) for line in lines)),
+    **_known_by(lambda lines: any(re.match(r"\s*<row .*\bPostTypeId=", line) for line in lines[:_NEAR])),
     cut=_cut_at(r"<row ", "/>"),
 )
 
@@ -381,6 +383,6 @@ REFERENCES = RecordFormat(
     "records of literature",
     _parse_reference,
     "PubMed (XML or text), RIS or BibTeX",
-    **_known_by(lambda lines: next((name for line in lines for sign, name in _CATALOGUES.items() if re.match(sign, line)), None)),
+    **_known_by(lambda lines: next((name for line in lines[:_NEAR] for sign, name in _CATALOGUES.items() if re.match(sign, line)), None)),
     cut=_cut_at(_STARTS, "</PubmedArticle>"),
 )
