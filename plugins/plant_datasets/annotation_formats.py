@@ -57,15 +57,21 @@ class RecordFormat(LineFormat):
         if example is None:
             return None
         lines = first_lines(example, _HEAD)
-        title = fits(example, lines)
-        with suppress(Fault):  # the first lines may end within a record
-            for _, record in islice(self.cut(enumerate(lines, start=1)), 100):
+        said = fits(example, lines)
+        title = said if isinstance(said, str) else self.title
+        line = next((line for line in self._parse_first(lines) if line.labels), None)
+        if line is None:
+            return title
+        shown = ", ".join(str(line.titles.get(str(label)) or label) for label in line.labels[:_SHOWN])
+        return f"{title} (labels of the first document: {shown})"
+
+    def _parse_first(self, lines: list[str]) -> Iterator[Line]:
+        """The documents among the first lines, which may end within one."""
+        with suppress(Fault):
+            for _, record in islice(self.cut(enumerate(lines, start=1)), _NEAR):
                 with suppress(Fault, PassedOver):
                     line = self.parse(record, lines[0])
-                    if line is not None and line.labels:
-                        shown = ", ".join(str(line.titles.get(str(label)) or label) for label in line.labels[:_SHOWN])
-                        return f"{title if isinstance(title, str) else self.title} (labels of the first document: {shown})"
-        return title if isinstance(title, str) else self.title
+                    yield from [] if line is None else [line]
 
 
 def _known_by(fits: Callable[[list[str]], object]) -> dict[str, Any]:
