@@ -15,6 +15,7 @@ from html.entities import html5
 from typing import Literal, NamedTuple
 
 import polars as pl
+from polars.exceptions import PolarsError
 
 from plant_cli.api.errors import DataError
 from plant_cli.data.documents import fractional_labels
@@ -162,7 +163,9 @@ class LabelForm:
             raise ValueError(f"its labels are {'an' if isinstance(value, dict) else 'no'} object, unlike those of other rows")
         if self.kind == "keys":
             return [str(key) for key, inner in dict(value).items() if inner]  # type: ignore[call-overload]
-        parts = fields_of(value, self.key) if self.kind == "field" else _flatten(value)
+        parts = list(fields_of(value, self.key) if self.kind == "field" else _flatten(value))
+        if all(type(part) is str for part in parts):
+            return parts  # type: ignore[return-value]
         labels = (self._name(part, where) for part in parts)
         return [label for label in labels if label != ""] if self.names else list(labels)
 
@@ -184,9 +187,15 @@ class LabelForm:
 
 
 def plain_strings(column: pl.Series) -> pl.Series:
-    """A column of categories or enums, or of lists of them, as strings; arrays as lists, decimal numbers as floats."""
+    """A column of categories, enums or bytes, or of lists of them, as strings; arrays as lists, decimal numbers as floats."""
     dtype = pl.Float64() if column.dtype.is_decimal() else string_type(column.dtype)
-    return column if dtype == column.dtype else column.cast(dtype)
+    if column.dtype in (pl.Binary, pl.List(pl.Binary)):
+        dtype = LISTED if column.dtype.is_nested() else pl.String()
+    try:
+        return column if dtype == column.dtype else column.cast(dtype)
+    except PolarsError as error:
+        what, expected = "the labels are bytes that are not UTF-8", "labels as text"
+        raise DataError(what, where=f"column {column.name}", expected=expected, todo="decode them where the file is made") from error
 
 
 def _singles(column: pl.Series) -> pl.Series:
@@ -256,6 +265,9 @@ def read_structure(cell: str) -> list[object] | dict[object, object] | None:
     if not cell or len(cell) > _LONGEST:
         return None
     if cell[0] in "\"'" and cell[-1] == cell[0]:
+        inner = _read_text(cell)
+        if inner is not None and inner[:1] in "[{" and (nested := read_structure(inner)) is not None:  # JSON within JSON
+            return nested
         cell = f"[{cell}]"
     cell = _NULL.sub(r"\1\\\\N\1", cell)
     for read in (json.loads, _read_printed):
@@ -266,6 +278,14 @@ def read_structure(cell: str) -> list[object] | dict[object, object] | None:
         if isinstance(parsed, (list, dict)):
             return parsed
     return None
+
+
+def _read_text(cell: str) -> str | None:
+    try:
+        text = json.loads(cell)
+    except ValueError:
+        return None
+    return text if isinstance(text, str) else None
 
 
 def _read_printed(cell: str) -> object:

@@ -13,7 +13,10 @@ import polars as pl
 from plant_cli.api.errors import DataError
 from plant_cli.data.label_cells import ANGLES, MISSING, LabelForm, cut_cell, fields_of, is_plain, plain_strings, read_bits, read_structure
 
-_SURE, _LIKELY, _DOUBTFUL = "\n\t;|；", ",，、،", " /#+&~^$"  # separators; the last must show that they part labels
+_SURE, _LIKELY = tuple("\n\t;|；"), tuple(",，、،")  # separators
+_DOUBTFUL = (" - ", *" /#+&~^$")  # these must show that they part labels
+_YES_AND_NO = (("0", "1"), ("true", "false"), ("yes", "no"), ("y", "n"))
+_UNQUOTED = re.compile(r"(?s)\[[^\[\]]*\]|\{[^{}]*\}|\([^()]*\)")  # lists without quotes, as Java and PostgreSQL print them
 _WORDS = {"\n": "line ends", "\t": "tabs", " ": "blanks"}
 _AVAILABLE = frozenset(("NA", "N/A", "n/a", "#NA"))  # missing values, too, but not among symbols and codes as short as they
 _SAMPLE = 20_000  # distinct cells, or rows, by which a form is chosen
@@ -120,9 +123,14 @@ def _of_texts(cells: Mapping[str, int], known: _Known) -> LabelForm | None:
     plain = [cell for cell in cells if is_plain(cell)]
     if len(parsed) >= _MOST * len(cells) or len(plain) + len(parsed) == len(cells) <= 2 * len(parsed):
         return _of_values(list(parsed.values()), known, list(parsed))
-    if not parsed and all(
-        re.fullmatch(r"(?s)\[[^\[\]]*\]|\{[^{}]*\}|\([^()]*\)", cell) for cell in cells
-    ):  # without quotes, as Java prints
+    if broken := [cell for cell in closed if re.search(r"[\s,]\.\.\.[\s,]", cell) and cell not in parsed]:
+        raise DataError(
+            f"a list was cut when it was printed: {max(broken, key=len)[:_LONG]}",
+            where=known.place,
+            expected="all of its entries",
+            todo="make the file again with the lists written whole, as JSON or in Parquet: what the dots stand for is lost",
+        )
+    if not parsed and all(map(_UNQUOTED.fullmatch, cells)):
         form = _find_cut({cell[1:-1].strip(): count for cell, count in cells.items()})
         return replace(form, kind="cut", signs=form.signs or (",",), bracketed=True)
     return None
@@ -134,6 +142,13 @@ def _of_values(values: Sequence[object], known: _Known, written: Sequence[str] =
     if not values:
         return LabelForm(kind="lists", names=tuple(known.names))
     filled = [value for value in values if value not in ([], {})]
+    if filled and all(isinstance(value, list) and all(map(_is_pair, value)) for value in filled):
+        raise DataError(
+            f"the labels are pairs of a name and a number: {shown[0][:_LONG]}",
+            where=known.place,
+            expected="names alone: a label is right or it is not",
+            todo="write the names that are right where the file is made",
+        )
     holding = [value for value in filled if any(isinstance(one, dict) for one in (value if isinstance(value, list) else [value]))]
     objects = [one for value in holding for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
     if objects and len(holding) >= _MOST * len(filled):
@@ -142,6 +157,10 @@ def _of_values(values: Sequence[object], known: _Known, written: Sequence[str] =
     if len(vectors) >= _MOST * len(values) and (form := _of_vectors(vectors, known)):
         return form
     return LabelForm(kind="lists", names=tuple(known.names))
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, list) and [type(part) in (int, float) for part in value] == [False, True]
 
 
 def _of_vectors(vectors: Sequence[object], known: _Known) -> LabelForm | None:
@@ -226,7 +245,7 @@ class _Cut(NamedTuple):
 def _weigh(cells: Mapping[str, int], sign: str) -> _Cut | None:
     """The evidence for a separator; None if it cuts no cell."""
     least = 2 if sign in _DOUBTFUL else 0  # `a;` is cut, `C#` is not
-    cut = {cell: parts for cell in cells if sign in cell and len(parts := cut_cell(cell, sign)) >= least}
+    cut = {cell: parts for cell in cells if sign in cell and len(parts := cut_cell(cell, sign)) >= least and parts != [cell]}
     if not cut:
         return None
     heads = {part for cell in cells for part in cut.get(cell, [cell])[:1]}
@@ -304,7 +323,8 @@ def _cut_all(cells: Mapping[str, int], sign: str) -> dict[str, int]:
 def _suspect_numbers(form: LabelForm, columns: Mapping[str, pl.Series]) -> str | None:
     """A remark where the only labels are 0 and 1, or true and false: they say yes and no to a label that is not named."""
     found = {label for where, column in columns.items() for label in form.read(column.head(_SAMPLE), where)[0].explode().drop_nulls()}
-    if not found or not any(found <= {*pair} for pair in (("0", "1"), ("True", "False"), ("true", "false"))):
+    folded = {label.strip().casefold() for label in found}
+    if not found or not any(folded <= {*pair} for pair in _YES_AND_NO):
         return None
     return (
         f"the only labels are {' and '.join(sorted(found))}: these say yes and no, and not to what; name the column of the labels with "

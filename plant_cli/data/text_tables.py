@@ -19,7 +19,7 @@ from polars.exceptions import PolarsError
 from plant_cli.api.errors import DataError
 from plant_cli.data.blocks import cut_by_size
 from plant_cli.data.file_kinds import TABLE_EXPECTED, refuse_text
-from plant_cli.data.lines import BadRows, decode_text, find_encoding, open_bytes, read_bytes, read_lines
+from plant_cli.data.lines import LINES_LISTED, BadRows, decode_text, find_encoding, open_bytes, read_bytes, read_lines
 from plant_cli.data.quotes import LINES_TRIED, QUOTES_EXPECTED, count_parts, is_row, read_bare, reread, swallows
 
 CHARACTERS_PER_BLOCK = 1 << 26  # characters that are parsed together
@@ -318,9 +318,19 @@ def _parse_objects(path: Path, lines: Sequence[Numbered], bad: BadRows) -> pl.Da
             sound.append((number, line))
         else:
             bad.add(path, number, fault[0], line, column=fault[1], expected="one JSON object on each line")
-    if sound and (frame := _read_ndjson(sound)) is None:
-        raise _explain_values(sound, path)
+    errors: list[DataError] = []
+    while sound and (frame := _read_ndjson(sound)) is None:
+        errors.append(_explain_values(sound, path))
+        if len(lines) < _LINES_SEEN or len(errors) > LINES_LISTED:  # a few among many lines cost themselves
+            raise errors[0]
+        number, line = sound.pop(_find_odd(sound))
+        bad.add(path, number, errors[-1].what.partition(": ")[2], line, expected=errors[-1].expected)
     return frame if sound else None
+
+
+def _find_odd(lines: Sequence[Numbered]) -> int:
+    """The position of the first of JSON objects with which polars does not read those so far."""
+    return bisect_left(range(len(lines) - 1), True, key=lambda place: _read_ndjson(lines[: place + 1]) is None)
 
 
 def _repeat_keys(lines: Sequence[Numbered], names: Sequence[str]) -> bool:
@@ -363,7 +373,7 @@ def _find_fault(line: str) -> tuple[str, int | None] | None:
 
 def _explain_values(lines: Sequence[Numbered], path: Path, place: str = "line") -> DataError:
     """The first of JSON objects, each right in itself, with which polars does not read the lines (or the objects of a list) so far."""
-    last = bisect_left(range(len(lines) - 1), True, key=lambda i: _read_ndjson(lines[: i + 1]) is None)
+    last = _find_odd(lines)
     number, text = lines[last]
     what, expected = "its values are of other types than those before it", f"objects with the same types in every {place}"
     if _read_ndjson([lines[last]]) is None:

@@ -52,6 +52,9 @@ OBJECTS = [[{"id": FIELDS.index(name), "name": name} for name in labels] for lab
         lambda labels: "".join(f"<{name}>" for name in labels),
         " ".join,
         "\t".join,
+        " - ".join,
+        " / ".join,
+        lambda labels: json.dumps(json.dumps(labels)),
         "\n".join,
         "\r\n".join,
         " | ".join,
@@ -124,6 +127,7 @@ def test_vectors_of_zeros_and_ones_are_labels_by_position(write: Any) -> None:
         (["a;b", None], [["a", "b"], []]),
         ([["a,b"], []], [["a,b"], []]),
         (["Arts &amp; Crafts;Caf&#233;", "AT&T;R&D"], [["Arts &amp; Crafts", "Caf&#233;"], ["AT&T", "R&D"]]),
+        (["Arts &amp; Crafts", "Law,Arts &amp; Crafts", "Law"], [["Arts &amp; Crafts"], ["Law", "Arts &amp; Crafts"], ["Law"]]),
         (["x|Law; Roman", "Law; Roman", "y|x", "y", "x"], [["x", "Law; Roman"], ["Law; Roman"], ["y", "x"], ["y"], ["x"]]),
         (["a;b", "b, c", "c,a", "a,b", "b;a", "c"], [["a", "b"], ["b", "c"], ["c", "a"], ["a", "b"], ["b", "a"], ["c"]]),
         (["E11.9 I10", "I10 J45.0", "J45.0 E11.9", "I10 E11.9", "Z00 I10", "I10 Z00", "Z00 J45.0", "J45.0 I10", "Z00"],
@@ -162,7 +166,9 @@ def test_what_was_chosen_is_said_with_an_example_and_its_rival() -> None:
     )
 
 
-@pytest.mark.parametrize("cells", [["0", "1", "1"], [0, 1], [[0], [0, 1]], [True, False], ["true", "false"], ["[1]", "[0, 1]"]])
+@pytest.mark.parametrize(
+    "cells", [["0", "1", "1"], [0, 1], [[0], [0, 1]], [True, False], ["true", "false"], ["[1]", "[0, 1]"], ["Yes", "no"]]
+)
 def test_labels_0_and_1_alone_are_told(cells: list[Any]) -> None:
     assert "these say yes and no, and not to what" in str(read(cells)[1])
 
@@ -193,6 +199,20 @@ def test_missing_values_among_labels(cells: list[Any], expected: list[Any], rows
     assert (labels, [fault.row for fault in faults]) == (expected, list(rows))
 
 
+@pytest.mark.parametrize(
+    ("cells", "what"),
+    [
+        (["[0 0 1 ... 0 1 0]", "[0 1 0 ... 0 0 0]"], "a list was cut when it was printed: [0 0 1 ... 0 1 0]"),
+        (["['a' 'b' ... 'z']", "['a']"], "a list was cut when it was printed: ['a' 'b' ... 'z']"),
+        (["[('a', 0.9), ('b', 0.1)]", "[]"], "the labels are pairs of a name and a number: [('a', 0.9), ('b', 0.1)]"),
+    ],
+)
+def test_lists_that_say_less_or_more_than_labels_are_refused(cells: list[str], what: str) -> None:
+    with pytest.raises(DataError) as caught:
+        read(cells)
+    assert (caught.value.what, caught.value.where) == (what, "x.csv, column labels")
+
+
 def test_a_missing_value_that_the_table_of_titles_names_is_a_label() -> None:
     assert labels_of(["None", "mild"], titled=["None", "mild"]) == [["None"], ["mild"]]
 
@@ -204,6 +224,8 @@ def test_a_missing_value_that_the_table_of_titles_names_is_a_label() -> None:
         (pl.Enum(["a;b", "c"]), ["a;b", "c", None]),
         (pl.List(pl.Categorical()), [["a", "b"], ["c"], None]),
         (pl.List(pl.Enum(["a", "b", "c"])), [["a", "b"], ["c"], []]),
+        (pl.Binary(), [b"a;b", b"c", None]),
+        (pl.List(pl.Binary), [[b"a", b"b"], [b"c"], []]),
         (pl.List(pl.List(pl.String)), [[["a"], ["b"]], [["c"]], []]),
     ],
 )

@@ -462,6 +462,14 @@ def test_a_key_that_stands_twice_costs_its_line(path: Path) -> None:
     assert [(row.line, row.why) for row in bad.rows] == [(2, "the key 'text' stands twice in an object")]
 
 
+def test_a_few_lines_with_values_of_another_type_cost_themselves(path: Path) -> None:
+    bad = BadRows()
+    lines = [json.dumps({"text": "a", "labels": {"x": 1} if row in (7, 40) else ["a"]}) for row in range(60)]
+    path.write_text("\n".join(lines))
+    assert pl.concat(read_text_table(path, None, bad)).height == 58
+    assert [(row.line, row.why) for row in bad.rows] == [(8, "'labels' is of type dict"), (41, "'labels' is of type dict")]
+
+
 @pytest.mark.parametrize("first", ["# notes", "text,labels", "nothing"])
 def test_a_first_line_that_is_no_object_among_objects_costs_itself(path: Path, first: str) -> None:
     bad = BadRows()
