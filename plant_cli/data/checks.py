@@ -9,7 +9,7 @@ from typing import Literal
 import polars as pl
 
 from plant_cli.api import DataError, Dataset
-from plant_cli.data.documents import BETWEEN_WORDS, Frames, explode_labels, tidy
+from plant_cli.data.documents import BETWEEN_WORDS, WIDTHLESS, Frames, explode_labels, reveal, spelling_key, tidy
 from plant_cli.data.labels import count_labels
 from plant_cli.data.tables import collect
 
@@ -94,6 +94,24 @@ _DECODED = "text that was read in its own encoding"
 _DECODE = "make the corpus again from its source, decoding it as what it is"
 find_replaced = _documents_that(pl.col("replaced"), what="documents hold replacement characters (U+FFFD)", expected=_DECODED, todo=_DECODE)
 find_control_characters = _documents_that(pl.col("control"), what="documents hold control characters", expected=_DECODED, todo=_DECODE)
+find_garbled = _documents_that(
+    pl.col("garbled"),
+    what="documents hold UTF-8 that was read in another encoding (Ã© for é, â€™ for an apostrophe)",
+    expected=_DECODED,
+    todo="read the source as UTF-8; a file that was saved so is mended by `iconv -f UTF-8 -t WINDOWS-1252`, as far as that can write it",
+)
+find_hidden_characters = _documents_that(
+    pl.col("hidden"),
+    what="documents hold characters without width (soft hyphens, U+200B, U+FEFF), which cut words apart",
+    expected="words without characters that cannot be seen",
+    todo="--fix removes them",
+)
+find_markup = _documents_that(
+    pl.col("markup"),
+    what="documents hold tags or entities of HTML (<br>, &nbsp;), which count as words",
+    expected="plain text",
+    todo="take the text out of the HTML where the corpus is made",
+)
 find_short_texts = _documents_that(
     pl.col("inner_characters").is_between(1, SHORT_TEXT - 1),
     what=f"documents have fewer than {SHORT_TEXT} characters",
@@ -146,6 +164,13 @@ def find_repeated_ids(frames: Frames) -> Iterator[Finding]:
     )
 
 
+def find_hidden_labels(frames: Frames) -> Iterator[Finding]:
+    """Labels with characters that cannot be seen."""
+    rows = _all_labels(frames).filter(pl.col("label").str.contains(WIDTHLESS)).sort("label")
+    what, expected = "labels hold characters that cannot be seen", "labels that are what they look like"
+    yield from report_rows(rows, _name, what=what, expected=expected, todo="--fix removes them")
+
+
 def find_leaks(frames: Frames) -> Iterator[Finding]:
     """The same text, to the letter, in two splits."""
     yield from _leak(_shared(frames, "same"), "documents have a text that another split also has")
@@ -158,12 +183,12 @@ def find_near_leaks(frames: Frames) -> Iterator[Finding]:
 
 
 def find_twin_labels(frames: Frames) -> Iterator[Finding]:
-    """Labels that differ only by case or by blanks within."""
+    """Labels that differ only by case, blanks, hidden characters or the form of their accents."""
     labels = pl.concat(explode_labels(tidy(frame)).select("label") for frame in frames.values()).unique()
-    folded = labels.with_columns(key=pl.col("label").str.to_lowercase().str.replace_all(r"\s+", " "))
+    folded = labels.with_columns(key=spelling_key(pl.col("label")))
     twins = folded.filter(pl.col("key").is_duplicated()).sort("key", "label").select("label")
-    what = "labels differ from another only by case or blanks"
-    yield from report_rows(twins, "'{}'".format, what=what, expected="one spelling for each label", todo=_JOIN)
+    what = "labels differ from another only by case, blanks, hidden characters or the form of accents"
+    yield from report_rows(twins, _name, what=what, expected="one spelling for each label", todo=_JOIN)
 
 
 REQUIRED: tuple[FramesCheck, ...] = (find_repeated_ids, find_empty_texts, find_empty_train, find_unlabelled, find_leaks)
@@ -177,6 +202,10 @@ THOROUGH: tuple[FramesCheck, ...] = (
     find_twin_labels,
     find_replaced,
     find_control_characters,
+    find_garbled,
+    find_hidden_characters,
+    find_hidden_labels,
+    find_markup,
     find_short_texts,
 )
 """Run by `plant data check`."""
@@ -277,7 +306,7 @@ def _all_labels(frames: Frames) -> pl.DataFrame:
 
 
 def _name(label: str, title: str | None = None) -> str:
-    return f"'{label}'" + (f" ({title})" if title else "")
+    return f"'{reveal(label)}'" + (f" ({title})" if title else "")
 
 
 def _one_letter_apart(words: pl.DataFrame) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -148,6 +149,17 @@ def tidy(frame: Table) -> Table:
     return frame.with_columns(trimmed.list.unique(maintain_order=True))
 
 
+def spelling_key(label: pl.Expr) -> pl.Expr:
+    """Equal for labels that differ by case, blanks, hidden characters or the form of their accents alone."""
+    return label.str.normalize("NFC").str.to_lowercase().str.replace_all(WIDTHLESS, "").str.replace_all(r"\s+", " ").str.strip_chars(" ")
+
+
+def reveal(text: str) -> str:
+    """A text for a message, with escapes such as `\\u200b` for what cannot be seen, and for accents that are characters of their own."""
+    marks = set() if unicodedata.is_normalized("NFC", text) else {char for char in text if unicodedata.combining(char)}
+    return "".join(char.encode("unicode_escape").decode() if char in marks or not char.isprintable() else char for char in text)
+
+
 def find_used_labels(dataset: Dataset) -> pl.Series:
     """The labels that documents have, sorted, each once."""
     written = [frame.select(label=pl.col("labels").explode().cast(pl.String)).unique() for frame in dataset.splits.values()]
@@ -206,6 +218,17 @@ LETTERS = pl.col("text").str.to_lowercase().str.replace_all(BETWEEN_WORDS, " ").
 TEXT_KEY = pl.when((LETTERS == "") & pl.col("text").str.contains(r"\S")).then("text").otherwise(LETTERS)
 """Equal for texts that are equal but for case, punctuation and blanks; a text of nothing but signs is equal to itself alone."""
 CONTROL = r"[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f]"
+WIDTHLESS = "[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]"
+"""Characters without width that mean nothing in a word, and cut it: not the joiners of Persian and Indian scripts."""
+_HIGH = "".join(bytes([code]).decode("cp1252", "ignore") or chr(code) for code in range(0x80, 0xC0))  # as Windows-1252 shows these bytes
+_GARBLED = (
+    rf"(?:^|[^\p{{Lu}}])[ÂÃ][{_HIGH}]|â[€‚][{_HIGH}]|ï»¿|ðŸ|ã[\x81\x82‚ƒ][{_HIGH}]|(?:[ÐÑ][{_HIGH}]){{2}}|(?:[ÎÏ][{_HIGH}]){{2}}|‚Ä[ôúùì]"
+)
+"""UTF-8 read as Windows-1252 or as Mac Roman: é, an apostrophe, Japanese, Cyrillic and Greek letters, a byte order mark."""
+_TAGS = "p|br|hr|div|span|a|b|i|u|em|strong|small|font|img|table|thead|tbody|tr|td|th|ul|ol|li|h[1-6]|sub|sup|code|pre|blockquote|body|html"
+_ENTITIES = r"amp|lt|gt|quot|apos|nbsp|mdash|ndash|hellip|[lr][sd]quo|[aeiou](?:acute|grave|uml)|#\d{2,5}|#x[0-9a-f]{2,5}"
+_MARKUP = rf"(?i)</?(?:{_TAGS})(?:\s[^<>]*)?/?>|&(?:{_ENTITIES});"
+"""Tags and entities of HTML."""
 _SEED = 1
 
 _TEXT = pl.col("text")
@@ -219,6 +242,9 @@ _FURTHER = (  # several times as slow as the others, and for `plant data check` 
     _TEXT.str.strip_chars().str.len_chars().alias("inner_characters"),
     _TEXT.str.contains("\ufffd", literal=True).alias("replaced"),
     _TEXT.str.contains(CONTROL).alias("control"),
+    _TEXT.str.contains(WIDTHLESS).alias("hidden"),
+    _TEXT.str.contains(_GARBLED).alias("garbled"),
+    _TEXT.str.contains(_MARKUP).alias("markup"),
 )
 
 
@@ -228,7 +254,8 @@ def digest(frame: pl.DataFrame, *, thorough: bool = True) -> pl.DataFrame:
     Returns:
         `doc_id`, `labels`; `same`: equal for equal texts, null for a text of blanks; `characters`; `words`: runs without blanks. Thorough
         ones also `alike`: equal for texts equal but for case, punctuation and blanks, null where nothing else is; `inner_characters`,
-        those without the blanks around; whether there are replacement characters (`replaced`) or `control` characters.
+        those without the blanks around; whether there are replacement characters (`replaced`), `control` or `hidden` characters, UTF-8 in
+        another encoding (`garbled`) or HTML (`markup`).
     """
     filled = frame.with_columns(_TEXT.fill_null(""))
     if not thorough:

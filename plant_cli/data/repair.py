@@ -10,21 +10,23 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api import SPLITS, Dataset, DatasetSpec, SplitName, UsageError
-from plant_cli.data.documents import CONTROL, DOCUMENT_COLUMNS, TEXT_KEY, Frames, tidy
+from plant_cli.data.documents import CONTROL, DOCUMENT_COLUMNS, TEXT_KEY, WIDTHLESS, Frames, spelling_key, tidy
 from plant_cli.data.files import name_temporary, replacing, replacing_folder, require_free
 from plant_cli.data.parquet import write_frames
 from plant_cli.data.shares import Shard
 from plant_cli.data.tables import collect, name_beside, output_format, trim, write_table, write_text_batches
 
 Parts = dict[SplitName, pl.DataFrame]
+_SHOWN_LABELS = pl.col("labels").list.eval(pl.element().str.replace_all(WIDTHLESS, ""))
 CHANGES = {"split": pl.String(), "doc_id": pl.String(), "change": pl.String()}
 
 
 def repair(frames: Frames) -> tuple[Parts, pl.DataFrame]:
     """Put right what `plant data check` finds, as far as no judgement is needed.
 
-    Labels are trimmed and get one spelling (the most frequent); control characters become blanks; documents without text go, and those
-    that repeat a text of their split, whose labels are joined; training documents go whose text another split has; ids become unique.
+    Labels are trimmed and get one spelling (the most frequent); control characters become blanks, and hidden ones go; documents without
+    text go, and those that repeat a text of their split, whose labels are joined; training documents go whose text another split has; ids
+    become unique.
 
     Returns:
         The cleaned splits, and every change: `split`, `doc_id`, `change`.
@@ -39,12 +41,14 @@ def repair(frames: Frames) -> tuple[Parts, pl.DataFrame]:
 
     number = pl.int_range(1, pl.len() + 1).cast(pl.String)
     alter("doc_id", "it had no id", lambda name, part: part.with_columns(pl.coalesce("doc_id", pl.lit(f"{name}-row-") + number)))
+    alter("labels", "hidden characters removed from labels", lambda name, part: part.with_columns(_SHOWN_LABELS))
     alter("labels", "labels trimmed, repeated and empty ones removed", lambda name, part: tidy(part))
     if known := _find_spellings(parts):
         respelt = pl.col("labels").list.eval(pl.element().replace(known)).list.unique(maintain_order=True)
         alter("labels", "labels spelt as most documents spell them", lambda name, part: part.with_columns(respelt))
     blanked = pl.col("text").str.replace_all(CONTROL, " ")
     alter("text", "control characters became blanks", lambda name, part: part.with_columns(blanked))
+    alter("text", "hidden characters removed", lambda name, part: part.with_columns(pl.col("text").str.replace_all(WIDTHLESS, "")))
     filled = pl.col("text").str.contains(r"\S")
     for name, part in parts.items():
         changes.append(_list(name, part.filter(~filled), "left out: it has no text"))
@@ -61,8 +65,9 @@ def repair_evidence(spans: pl.DataFrame, frames: Frames, parts: Parts) -> tuple[
     Returns:
         The spans that stay, and every one that goes: `split`, `doc_id`, `change`.
     """
-    known = _find_spellings({name: tidy(frame) for name, frame in frames.items()})
-    respelt = spans.with_columns(pl.col("doc_id").cast(pl.String), trim(pl.col("label").cast(pl.String)).replace(known))
+    known = _find_spellings({name: tidy(frame.with_columns(_SHOWN_LABELS)) for name, frame in frames.items()})
+    label = trim(pl.col("label").cast(pl.String).str.replace_all(WIDTHLESS, "")).replace(known)
+    respelt = _move_spans(spans.with_columns(pl.col("doc_id").cast(pl.String), label), frames)
     left = pl.concat(part.select("doc_id", label=pl.col("labels")).explode("label") for part in parts.values())
     owners = pl.concat(frame.select("doc_id", split=pl.lit(name)) for name, frame in frames.items())
     gone = respelt.join(left, on=["doc_id", "label"], how="anti", maintain_order="left")
@@ -72,10 +77,20 @@ def repair_evidence(spans: pl.DataFrame, frames: Frames, parts: Parts) -> tuple[
     return respelt.join(left, on=["doc_id", "label"], how="semi", maintain_order="left"), listed
 
 
+def _move_spans(spans: pl.DataFrame, frames: Frames) -> pl.DataFrame:
+    """Spans where their words stand once hidden characters are gone."""
+    texts = pl.concat(frame.select("doc_id", _text="text") for frame in frames.values()).filter(pl.col("_text").str.contains(WIDTHLESS))
+    before = spans.join(texts.unique("doc_id", keep="first"), on="doc_id", how="left", maintain_order="left")
+    gone = (pl.col("_text").str.slice(0, pl.col(name)).str.count_matches(WIDTHLESS).fill_null(0) for name in ("start", "end"))
+    return before.with_columns(pl.col(name) - count.cast(pl.Int64) for name, count in zip(("start", "end"), gone, strict=True)).drop(
+        "_text"
+    )
+
+
 def _find_spellings(parts: Parts) -> dict[str, str]:
     """What most documents write in place of a label that differs by case or blanks alone."""
     counts = pl.concat(part.select(label=pl.col("labels").explode()) for part in parts.values()).drop_nulls()["label"].value_counts()
-    key = pl.col("label").str.to_lowercase().str.replace_all(r"\s+", " ")
+    key = spelling_key(pl.col("label"))
     best = counts.with_columns(key=key).sort("count", "label", descending=[True, False]).unique("key", keep="first", maintain_order=True)
     spelling = counts.with_columns(key=key).join(best.select("key", best="label"), on="key").filter(pl.col("label") != pl.col("best"))
     return dict(spelling.select("label", "best").iter_rows())

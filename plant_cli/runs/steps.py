@@ -195,6 +195,12 @@ def explain_option_error(error: ValidationError, model: type[Options], layer: Re
     if len(problems) > 1:
         what += f" (and {len(problems) - 1} more)"
     origin = layer.nearest((part, *location))
+    if kind == "missing" and not argument and (origin == DEFAULT_ORIGIN or origin.startswith("flag")):
+        flag = " ".join(
+            filter(None, [_extra(model, key).get("short") or f"--{key.replace('_', '-')}", _extra(model, key).get("value") or "…"])
+        )
+        todo = f"name it: plant {shown} … {flag}" + ("; the others likewise" if len(problems) > 1 else "")
+        return RecipeError(f"{flag} is missing", where=f"plant {shown}", expected=expected, todo=todo)
     if origin.startswith("flag ") and argument:
         origin = f"argument {key.upper()}"
     return RecipeError(what, where=name if origin == DEFAULT_ORIGIN else f"{origin}, {name}", expected=expected, todo=todo)

@@ -163,9 +163,9 @@ def _write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def _refuse_signs(dataset: Dataset, signs: str, where: str) -> None:
-    """Refuse labels with signs that the format reads as the end of a label."""
+    """Refuse labels with signs that the format reads as the end of a label; " " stands for every kind of blank."""
     labels = pl.concat([frame.select(pl.col("labels").explode()) for frame in dataset.splits.values()]).drop_nulls().unique()
-    wrong = sorted(label for label in labels.collect()["labels"] if set(signs) & set(label))
+    wrong = sorted(label for label in labels.collect()["labels"] if set(signs) & set(label) or (" " in signs and label.split() != [label]))
     if wrong:
         raise DataError(
             f"{len(wrong):,} labels cannot be written in this format, such as {wrong[0]!r}",
@@ -177,7 +177,7 @@ def _refuse_signs(dataset: Dataset, signs: str, where: str) -> None:
 
 def write_tsv(dataset: Dataset, folder: Path, suffix: str) -> Sequence[str]:
     """Write train.tsv, validation.tsv and test.tsv."""
-    _refuse_signs(dataset, "<>\t\r\n", "the labels, in angle brackets")
+    _refuse_signs(dataset, " <>\t\r\n", "the labels, which Annif parts at blanks")
     changed: set[str] = set()
 
     def write_line(doc_id: str, text: str, labels: Sequence[str]) -> str:

@@ -159,7 +159,7 @@ def test_what_is_wrong_is_listed_and_fail_on_warning_fails_after_the_table(check
     assert result.failure is None
     assert {finding["what"] for finding in result.data["findings"]} >= {
         "documents have a text that another split also has",
-        "labels differ from another only by case or blanks",
+        "labels differ from another only by case, blanks, hidden characters or the form of accents",
     }
     failed = check(spoilt, fail_on_warning=True)
     assert failed.tables[0].rows == result.tables[0].rows

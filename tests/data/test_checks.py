@@ -122,6 +122,37 @@ def test_labels_that_differ_only_by_case_or_blanks() -> None:
     assert finding.where == "'Heart  failure', 'heart failure'"
 
 
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [("un café à Liège", "cp1252"), ("it’s “here”", "cp1252"), ("Übergröße", "latin-1"), ("привет мир", "cp1252"), ("ευχαριστώ", "latin-1"),
+     ("日本語のテスト", "latin-1"), ("a \U0001f600", "cp1252"), ("isn’t", "mac-roman")],
+)  # fmt: skip
+def test_utf8_that_was_read_in_another_encoding(text: str, encoding: str) -> None:
+    garbled = "".join(bytes([byte]).decode(encoding, "ignore") or chr(byte) for byte in text.encode())
+    assert only(checks.find_garbled, train=[("a", text, []), ("b", garbled, [])]).where == "train: 'b'"
+
+
+def test_letters_that_look_like_a_wrong_encoding() -> None:
+    texts = ["« café\u00a0» à 20\u00a0°C", "A MAÇÃ” caiu", "É»", "VÂ» zu", "Straße“, Ü–", "été…", "Ð", "10 £, 20 €"]
+    assert list(checks.find_garbled(corpus(train=[(str(number), text, []) for number, text in enumerate(texts)]))) == []
+
+
+def test_characters_without_width_and_html() -> None:
+    rows: list[Row] = [
+        ("a", "soft\u00adhyphen", ["x"]),
+        ("b", "zero\u200bwidth", ["x\u200b", "caf\u00e9"]),
+        ("c", "\ufeffmark", ["cafe\u0301"]),
+        ("d", "a<br/>b", []),
+        ("e", "a &nbsp; b", []),
+        ("f", 'a <a href="x">b</a>', []),
+        ("g", "x < y > z & co; <b1>", []),
+    ]
+    assert only(checks.find_hidden_characters, train=rows).where == "train: 'a', 'b', 'c'"
+    assert only(checks.find_hidden_labels, train=rows).where == r"'x\u200b'"
+    assert only(checks.find_markup, train=rows).where == "train: 'd', 'e', 'f'"
+    assert only(checks.find_twin_labels, train=rows).where == r"'cafe\u0301', 'café', 'x', 'x\u200b'"
+
+
 def test_traces_of_a_wrong_encoding() -> None:
     rows = [("a", "caf\ufffd", []), ("b", "x\x00y", []), ("c", "x\u0092y", []), ("d", "a\tb\nc\r\n", [])]
     assert only(checks.find_replaced, train=rows).where == "train: 'a'"

@@ -350,15 +350,50 @@ def test_spans_follow_their_labels_and_those_that_go_are_listed() -> None:
     ]
 
 
+def test_hidden_characters_go_and_spans_follow_their_words() -> None:
+    frames = {
+        "train": builders.frame(
+            ("a", "\ufefffe\u00adver and\u200b cough", ["flu\u200b", "caf\u00e9"]), ("b", "old hip", ["flu", "cafe\u0301", "caf\u00e9"])
+        )
+    }
+    parts, changes = repair(frames)
+    assert parts["train"].rows() == [("a", "fever and cough", ["flu", "caf\u00e9"]), ("b", "old hip", ["flu", "caf\u00e9"])]
+    assert ("train", "a", "hidden characters removed") in changes.rows()
+    assert ("train", "a", "hidden characters removed from labels") in changes.rows()
+    spans = pl.DataFrame({"doc_id": ["a", "b"], "label": ["flu\u200b", "flu"], "start": [1, 0], "end": [7, 3]})
+    assert repair_evidence(spans, frames, parts)[0].rows() == [("a", "flu", 0, 5), ("b", "flu", 0, 3)]
+
+
 TEXTS = st.sampled_from(
-    ["fever and cough", "Fever, and cough", "", "a broken \x01arm", "an old hip again", "dizzy for a week", "?!", " ?!", "\U0001f600"]
+    [
+        "fever and cough",
+        "Fever, and cough",
+        "",
+        "a broken \x01arm",
+        "a bro\u200bken arm",
+        "\ufeff",
+        "an old hip again",
+        "dizzy for a week",
+        "?!",
+        " ?!",
+        "\U0001f600",
+    ]
 )
 
 IDS = st.sampled_from(["a", "b", "a-2", None])
 
-ROWS = st.lists(st.tuples(IDS, TEXTS, st.lists(st.sampled_from(["x", " X", "y  z", "y z", ""]), max_size=3)))
+ROWS = st.lists(st.tuples(IDS, TEXTS, st.lists(st.sampled_from(["x", " X", "y  z", "y z", "", "x\u200b", "\u00ad"]), max_size=3)))
 
-MENDED = ("share their id", "empty text", "another split holds", "occurs twice in their split", "only by case", "control characters")
+MENDED = (
+    "share their id",
+    "empty text",
+    "another split holds",
+    "occurs twice in their split",
+    "only by case",
+    "control characters",
+    "without width",
+    "cannot be seen",
+)
 
 
 @settings(deadline=None)
