@@ -10,9 +10,10 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Collection, Iterable, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from plant_cli.api import ResourceError, first_line
@@ -137,12 +138,12 @@ _MEMORY_PHRASES = (
 
 
 def find_shortage(
-    error: BaseException, folder: Path, kept: str, *, resumes: bool = True, options: Collection[str] = ()
+    error: BaseException, folder: Path, kept: str, *, resumes: bool = True, options: Mapping[str, Any] = MappingProxyType({})
 ) -> ResourceError | None:
     """The error to show if something in the chain of causes means that disk or memory ran out, else None.
 
     `folder` is where the command writes; `kept` says what stays: "the files so far are kept"; `resumes`: `--resume` can go on with it;
-    `options`: the names of those that the command has.
+    `options`: those of the command.
     """
     seen: set[int] = set()
     link: BaseException | None = error
@@ -189,13 +190,15 @@ def _disk_full(error: BaseException, folder: Path, kept: str, code: int, *, resu
     )
 
 
-def _out_of_memory(error: BaseException, folder: Path, kept: str, options: Collection[str]) -> ResourceError:
-    if not BATCH_OPTIONS & {*options} and "cuda" not in str(error).lower():
+def _out_of_memory(error: BaseException, folder: Path, kept: str, options: Mapping[str, Any]) -> ResourceError:
+    loading = isinstance(error, ImportError) or "shared object" in str(error)  # of a library
+    batches = BATCH_OPTIONS & {*options} and options.get("network") is not False
+    if loading or not (batches or "cuda" in str(error).lower()):
         return ResourceError(
-            f"memory ran out: {first_line(error)}",
+            f"main memory ran out: {first_line(error)}",
             where=f"while making {folder}",
             expected="as much memory as the corpus and the command need",
-            todo=("lower --memory, " if "memory" in options else "")
+            todo=("lower --memory, " if "memory" in options and not loading else "")
             + f"close other programs, raise the limit of this shell (`ulimit -v`), or use a part of the corpus (data.train_share); {kept}",
         )
     device = "GPU" if "cuda" in str(error).lower() else "main"

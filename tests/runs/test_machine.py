@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
@@ -112,8 +113,8 @@ class OutOfMemoryError(RuntimeError):
     """Like torch's."""
 
 
-def explain(error: BaseException, folder: Path, **kept: bool) -> ResourceError:
-    found = find_shortage(error, folder, "the files so far are kept", **{"options": ("micro_batch",), **kept})
+def explain(error: BaseException, folder: Path, **kept: Any) -> ResourceError:
+    found = find_shortage(error, folder, "the files so far are kept", **{"options": {"micro_batch": 4}, **kept})
     assert found is not None
     return found
 
@@ -157,8 +158,6 @@ def test_the_cause_is_found_behind_the_words_of_a_library(error: Exception, what
         OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
         RuntimeError("[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
         OSError(errno.ENOMEM, "Cannot allocate memory"),
-        OSError("libgomp.so.1: failed to map segment from shared object"),
-        ImportError("libtorch.so: failed to map segment from shared object"),
         RuntimeError("can't start new thread"),
     ],
 )
@@ -167,6 +166,23 @@ def test_memory_that_ran_out_names_the_knobs(error: BaseException, tmp_path: Pat
     assert found.what.startswith("GPU memory" if "CUDA" in str(error) else "main memory")
     for knob in ("--micro-batch", "max_tokens", "label block", "bf16", "gradient_checkpointing", "nf4", "plant plan"):
         assert knob in found.todo
+
+
+@pytest.mark.parametrize(
+    ("error", "options"),
+    [
+        (MemoryError(), {}),
+        (MemoryError(), {"memory": "4GB"}),
+        (MemoryError(), {"micro_batch": 4, "network": False}),
+        (OSError("libgomp.so.1: failed to map segment from shared object"), {"micro_batch": 4}),
+        (ImportError("libtorch.so: failed to map segment from shared object"), {"memory": "4GB"}),
+    ],
+)
+def test_where_there_is_no_batch_none_is_to_be_lowered(error: BaseException, options: dict[str, Any], tmp_path: Path) -> None:
+    todo = explain(error, tmp_path, options=options).todo
+    assert "ulimit -v" in todo
+    assert "batch" not in todo
+    assert ("lower --memory" in todo) == ("memory" in options and isinstance(error, MemoryError))
 
 
 @pytest.mark.parametrize("error", [ValueError("out of memory of this city"), OSError(errno.ENOENT, "no such file"), RuntimeError("boom")])

@@ -287,7 +287,7 @@ def test_a_disk_that_the_optimisers_state_fills_is_told(tmp_path: Path, monkeypa
     monkeypatch.setattr(checkpointing, "replacing", replacing)
     with pytest.raises((OSError, RuntimeError)) as caught:
         save_checkpoint(tmp_path, *kept(*trained()), TrainingState(step=1), {})
-    found = find_shortage(caught.value, tmp_path, "the files so far are kept", options=("batch",))
+    found = find_shortage(caught.value, tmp_path, "the files so far are kept", options={"batch": 4})
     assert found is not None
     assert found.what == "the disk is full"
 
