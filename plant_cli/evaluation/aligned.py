@@ -151,7 +151,8 @@ def _check_documents(doc_ids: pl.Series, gold: Gold, path: Path, *, pairs: bool,
     if extra and missing and (cause := find_mismatch(extra, missing)) is not None:
         expected, todo = f"{expected}; {cause}", "write the ids as the corpus has them (in pandas, read them with dtype=str)"
     elif extra:
-        expected += f", such as {', '.join(gold.doc_ids[:EXAMPLES])}"
+        rows = all(one.isdecimal() and int(one[:9]) <= len(gold.doc_ids) for one in extra)
+        expected += f", such as {', '.join(gold.doc_ids[:EXAMPLES])}" + ("; these are perhaps numbers of rows" if rows else "")
     lacking = [] if pairs and len(missing) < len(gold.doc_ids) else missing
     for documents, what in (
         (repeated, "predicted more than once"),
@@ -222,7 +223,8 @@ def _judge_unknown(pairs: pl.DataFrame, gold: Gold, path: Path, reporter: Report
             f"none of the {len(pairs):,} predicted labels is known to the corpus: {shown}",
             where=str(path),
             expected=f"labels as the corpus writes them; {near}",
-            todo="write the labels (not their titles or numbers) as the corpus writes them, or name the corpus that was predicted",
+            todo="write the labels (not their titles or numbers) as the corpus writes them, or name the corpus that was predicted; "
+            "--label-order says which label a number is",
         )
     if reporter is not None:
         many = f"{len(unknown):,} of {len(pairs):,} predicted labels are unknown to the corpus: each keeps its rank and counts as wrong"
@@ -234,7 +236,7 @@ def _judge_scores(pairs: pl.DataFrame, path: Path, reporter: Reporter | None) ->
     if reporter is None:
         return
     if not len(pairs):
-        reporter.warn(f"{path} holds no predictions: every document has an empty list, and every metric is 0")
+        reporter.warn(f"{path} holds no predictions: every document has an empty list, so no label is right")
     elif pairs["score"].n_unique() == 1 and pairs["doc_id"].is_duplicated().any():
         reporter.warn(
             f"{path}: every score is {pairs['score'][0]:g}: equal scores are ordered by label, so metrics of ranks (P@k, R@k, nDCG@k) "

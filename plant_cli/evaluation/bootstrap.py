@@ -161,7 +161,8 @@ def interval(
         replicates: its resamples [B]; those in which it is undefined (NaN) are left out.
         error: for averages over labels, the standard error by the jackknife. A label with one gold document is missing from 37% of all
             resamples, which moves every resample of macro-F1 to one side, often past the value, and makes their spread too small: the
-            interval is moved back by that bias, and widened where its spread is less than this.
+            interval is moved back by that bias, and widened where its spread is less than this. Where nearly all resamples lie on one
+            side of their mean, it ends at the value.
         documents: that count for the metric. Where each of them reaches the same end of the scale, all resamples are equal and say nothing
             of what other documents would give; the interval is then Wilson's for a proportion of that many.
         within: where the metric can lie at all; an interval that was moved ends there.
@@ -178,7 +179,7 @@ def interval(
     if error is not None:
         middle, spread = float(replicates.mean()), float(replicates.std())
         wider = error / spread if error > spread > 0 else 1.0
-        low, high = value + wider * (low - middle), value + wider * (high - middle)
+        low, high = value + min(0.0, wider * float(low - middle)), value + max(0.0, wider * float(high - middle))
     low, high = np.clip([low, high], *within)
     return float(low), float(high)
 

@@ -11,7 +11,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -146,9 +146,9 @@ class Sketch:
 
     def name(self, label: object, where: str) -> str:
         """The label of a number where a list of labels is given and the corpus has no such label; else the label as it is."""
-        text = str(label)
+        text = str(label) if label in self.labels else str(label).removeprefix("LABEL_")  # as transformers name labels without names
         numbered = self.numbering.labels and text.isdecimal() and text not in self.labels
-        return self.numbering.name(int(text), where) if numbered else text
+        return self.numbering.name(int(text), where) if numbered else str(label)
 
 
 @dataclass(frozen=True)
@@ -173,13 +173,19 @@ def read_foreign(path: Path, gold: Gold, numbering: Numbering) -> Foreign:
     shape = next((shape for shape in SHAPES if shape.fits(sketch)), None)
     if shape is not None:
         rows = shape.read(sketch)
+        if shape.form in NAMED:
+            rows = {document: [(sketch.name(label, str(path)), score) for label, score in row] for document, row in rows.items()}
         return Foreign(form=shape.form, frame=list_rows(rows), pairs=shape.pairs, remarks=describe_gathered(rows))
     separator = _find_bare(sketch)
     if separator is None:
-        return read_columns(collect(scan_table(path), str(path)), gold, str(path))
+        found = read_columns(collect(scan_table(path), str(path)), gold, str(path))
+        names = (
+            [[sketch.name(label, str(path)) for label in row or ()] for row in found.frame["labels"].to_list()] if numbering.labels else []
+        )
+        return replace(found, frame=found.frame.with_columns(pl.Series("labels", names, dtype=pl.List(pl.String)))) if names else found
     lines = [line for _, line in read_rows(path, BadRows(strict=True, todo="mend or remove this row"), None, separator)]
-    names = ["doc_id", *(f"column {number}" for number in range(2, len(lines[0]) + 1))]
-    frame = pl.DataFrame(lines, schema=dict.fromkeys(names, pl.String), orient="row").with_columns(pl.when(pl.all() != "").then(pl.all()))
+    columns = ["doc_id", *(f"column {number}" for number in range(2, len(lines[0]) + 1))]
+    frame = pl.DataFrame(lines, schema=dict.fromkeys(columns, pl.String), orient="row").with_columns(pl.when(pl.all() != "").then(pl.all()))
     found = read_columns(frame.rename(_name_numbers(frame)), gold, str(path))
     return Foreign(form=f"{found.form}, without a header", frame=found.frame, pairs=found.pairs, remarks=found.remarks)
 
@@ -458,3 +464,4 @@ SHAPES = (
     ),
 )
 """The formats but tables, in the order in which they are tried."""
+NAMED = {shape.form for shape in SHAPES if shape.read in (_read_object, _read_nested)}  # those that may give numbers for names

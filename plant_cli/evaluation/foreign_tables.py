@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import ast
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
+from os.path import commonprefix
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from plant_cli.api.errors import DataError
-from plant_cli.data.label_cells import read_list
+from plant_cli.data.label_cells import MISSING, read_structure
 from plant_cli.data.text_tables import show_names
 from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.mismatches import find_mismatch
@@ -29,7 +28,6 @@ SCHEMA = {"doc_id": pl.String(), "labels": pl.List(pl.String), "scores": pl.List
 _SCORED = re.compile(rf"\s*(?P<label>[^\s;|][^\t;|]*?)\s*(?:[:=]\s*(?P<score>{NUMBER})|\((?P<inside>{NUMBER})\))(?:[\s,;|]+|$)")
 _SEPARATORS = (";", "|", "\t", "\n", ",", " ")
 _LOOKED_AT = 2000  # cells that say where all are cut
-_LONGEST_LITERAL = 1 << 20  # characters of a cell that is read as Python writes lists
 _SCORES = r"scores?|prob(a|s|abilit(y|ies))?|conf(idences?)?|weights?|relevances?|logits?|similarit(y|ies)|certaint(y|ies)|values?"
 _DOCUMENT = re.compile(
     r"(\w+_)?(doc(ument)?|note|record|query|q|text|row|file|hadm)?_?id(entifier)?s?|doc(ument)?s?|docno|file(name)?|ppn|pmid"
@@ -110,9 +108,13 @@ def read_columns(frame: pl.DataFrame, gold: Gold, where: str) -> Foreign:
     """
     if "doc_id" in frame.columns and all(frame.schema.get(name) == SCHEMA[name] for name in ("labels", "scores")):
         return Foreign(form=None, frame=frame.select(pl.col("doc_id").cast(pl.String), "labels", "scores"))
+    known = set(gold.labels)
+    if len(frame.columns) > 2 and 2 * len(set(gold.doc_ids) & set(frame.columns)) >= len(frame.columns) - 1:
+        return read_columns(_turn(frame, known), gold, where)
     document = _find_documents(frame, gold)
     ids = frame[document].cast(pl.String) if document is not None else _number_documents(frame.height, gold, where)
-    others, known = frame.drop(document) if document is not None else frame, set(gold.labels)
+    others = frame.drop(document) if document is not None else frame
+    others = others.rename(_find_affixes(others, known))
     if wide := _find_wide(others, known):
         return _read_wide(others.select(wide), ids, others, where)
     columns = _find_labels(others, known)
@@ -135,12 +137,16 @@ def read_columns(frame: pl.DataFrame, gold: Gold, where: str) -> Foreign:
         )
     if len(columns) > 1:
         return _read_ranks(others, ids, columns, _in_order(scores), where)
+    fractions = [name for name in rest.columns if _has_fractions(rest[name]) and not _GOLD.fullmatch(_plain(name))]
+    found = () if scores or len(fractions) != 1 else (f"the scores are in the column '{fractions[0]}'",)
+    scores = scores or (fractions if found else [])
     label, score = others[columns[0]], rest[_best_score(scores)] if scores else None
     cells = _parse_cells(label, score, known, where)
     if cells is not None:
         return _read_lists(ids, cells)
     rank = next((rest[name] for name in rest.columns if _RANK.fullmatch(_plain(name))), None)
-    return _read_pairs(ids, label, score, rank, where)
+    pairs = _read_pairs(ids, label, score, rank, where)
+    return replace(pairs, remarks=(*found, *pairs.remarks))
 
 
 def _plain(name: str) -> str:
@@ -188,6 +194,32 @@ def _find_wide(frame: pl.DataFrame, known: set[str]) -> list[str]:
     return columns if len(columns) > 1 and 2 * sum(name.strip() in known for name in columns) >= len(columns) else []
 
 
+def _turn(frame: pl.DataFrame, known: set[str]) -> pl.DataFrame:
+    """A matrix of labels and documents as one of documents and labels."""
+    label = max(frame.columns, key=lambda name: _share_known(frame[name], known))
+    documents = [name for name in frame.columns if name != label]
+    names = frame[label].cast(pl.String).fill_null("").to_list()
+    return frame.select(documents).transpose(include_header=True, header_name="doc_id", column_names=names)
+
+
+def _find_affixes(frame: pl.DataFrame, known: set[str]) -> dict[str, str]:
+    """The names of a matrix's columns without what all have around the label, such as `prob_`; empty where they need it not."""
+    names = [name for name in frame.columns if _is_numeric(frame[name])]
+    if len(names) < 2 or not known.isdisjoint(frame.columns):
+        return {}
+    before, behind = (len(commonprefix(side)) for side in (names, [name[::-1] for name in names]))  # noqa: RUF071 (letters are meant)
+    for start, end in product(range(before + 1), range(behind + 1)):
+        bare = {name: name[start : len(name) - end] for name in names}
+        if 2 * sum(one in known for one in bare.values()) >= len(names) and len(set(bare.values())) == len(names):
+            return bare
+    return {}
+
+
+def _has_fractions(column: pl.Series) -> bool:
+    numbers = _floats(column) if _is_numeric(column) else None
+    return numbers is not None and bool((numbers != numbers.floor()).any())
+
+
 def _is_numeric(column: pl.Series) -> bool:
     return column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null) or (column.dtype == pl.String and _floats(column) is not None)
 
@@ -227,7 +259,7 @@ def _read_wide(frame: pl.DataFrame, ids: pl.Series, others: pl.DataFrame, where:
     columns = [_floats(frame[name]) for name in frame.columns]
     values = np.column_stack([column.to_numpy() for column in columns if column is not None]).astype(np.float64)
     passed = [name for name in others.columns if name not in frame.columns]
-    remarks = (f"passed over: the columns {show_names(passed)}",) if passed else ()
+    remarks = (f"passed over: the columns {show_names(passed)}",) if any(passed) else ()
     names = [name.strip() for name in frame.columns]
     return Foreign(form="a table with a column for each label", frame=list_rows(read_dense(values, names, ids.to_list())), remarks=remarks)
 
@@ -289,7 +321,7 @@ def _read_ranks(frame: pl.DataFrame, ids: pl.Series, columns: Sequence[str], sco
     for name in scores:
         numbers, said = _require_floats(frame[name], where)
         values.append(numbers.to_list())
-        remarks |= dict.fromkeys(said)
+        remarks |= dict.fromkeys(() if remarks else said)
     labels = [frame[name].cast(pl.String).to_list() for name in columns]
     rows: dict[str, list[LabelScore]] = {}
     for row, document in enumerate(ids):
@@ -341,10 +373,8 @@ def _parse_cells(label: pl.Series, score: pl.Series | None, known: set[str], whe
         return [[] for _ in range(label.len())]
     if _share_known(label, known) == 1 or (label.dtype != pl.String and not nested):
         return None
-    names: list[Any] = [_read_literal(cell) if isinstance(cell, str) else cell for cell in label.to_list()]
-    values: list[Any] | None = (
-        None if score is None else [_read_literal(cell) if isinstance(cell, str) else cell for cell in score.to_list()]
-    )
+    names: list[Any] = [_read_cell(cell, known) for cell in label.to_list()]
+    values: list[Any] | None = None if score is None else [_read_cell(cell, set()) for cell in score.to_list()]
     texts = [name for name in names if isinstance(name, str) and name.strip()]
     if texts and values is None:
         scored = [split_scored(name) if isinstance(name, str) else part_cell(name, known, where) for name in names]
@@ -381,24 +411,14 @@ def _to_number(value: object, where: str) -> float | None:
         raise misread(f"the score '{str(value)[:60]}' is no number", where, "a number for each label, such as 0.9") from error
 
 
-def _read_literal(cell: str) -> Any:
-    """What a cell in brackets holds, as JSON, Python or numpy writes it; other cells as they are."""
-    text = cell.strip()
-    if not text or text[0] not in "[({" or text[-1] not in "])}" or len(text) > _LONGEST_LITERAL:
+def _read_cell(cell: Any, known: set[str]) -> Any:
+    """What a cell holds that is written as a list or an object, or as a missing value; other cells as they are."""
+    if not isinstance(cell, str) or cell.strip() in known:
         return cell
-    if text[0] == "[":
-        found: object = read_list(text)
-    else:
-        found = None
-        for read in (json.loads, ast.literal_eval):
-            try:
-                found = read(text)
-                break
-            except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-                continue
-    if found is None and re.fullmatch(rf"[\[(](?:\s*(?:{NUMBER}))*\s*[\])]", text):  # as numpy prints numbers
-        return text[1:-1].split()
-    return cell if found is None else sorted(map(str, found)) if isinstance(found, set | frozenset) else found
+    if cell.strip() in MISSING:
+        return []
+    found = read_structure(cell) if cell.strip()[-1:] in ("]", ")", "}") else None
+    return cell if found is None else found
 
 
 def part_cell(value: Any, known: Iterable[str], where: str) -> list[LabelScore]:

@@ -124,7 +124,7 @@ def describe_conditions(conditions: Conditions) -> str:
 def _concerns(assumption: str, names: Iterable[str]) -> bool:
     """Whether an assumption of a convention is about one of these metrics."""
     subject = assumption.split(" ")[0]
-    starts = {"P@k": "P@", "R@k": "R@", "ideals": ("nDCG", "PSP"), "macro-F1": "macro-F1", "PSP": "PSP"}.get(subject, "")
+    starts = {"P@k": ("P@",), "R@k": ("R@",), "ideals": ("nDCG", "PSP"), "macro-F1": ("macro-F1",), "PSP": ("PSP",)}.get(subject, ("",))
     return any(name.startswith(starts) for name in names)
 
 

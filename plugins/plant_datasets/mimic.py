@@ -265,6 +265,13 @@ def keep_frequent(admissions: pl.DataFrame, reader: CorpusReader) -> pl.DataFram
         admissions = admissions.with_columns(pl.col(column).list.eval(pl.element().filter(pl.element().is_in(kept.implode()))))
     admissions = admissions.filter(pl.col("diagnoses").list.len() + pl.col("procedures").list.len() > 0)
     lost = before - admissions.height
+    if before and not admissions.height:
+        raise DataError(
+            f"no code has {FREQUENT_ADMISSIONS} admissions, and this data set leaves out rarer ones: none of {before:,} admissions is left",
+            where=str(reader.data.path),
+            expected="the whole of MIMIC, and not a sample of it",
+            todo="name the folder of the whole tables, or read a sample under a name that keeps every code, such as mimic3-full",
+        )
     reader.remarks.append(f"codes of fewer than {FREQUENT_ADMISSIONS} admissions are left out, and {lost:,} admissions that have no other")
     return admissions
 

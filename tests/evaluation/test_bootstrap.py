@@ -102,6 +102,14 @@ def test_averages_over_labels_are_moved_back_by_their_bias():
     assert interval(7.0, np.arange(0, 101) / 10, 0.9, error=0.1, within=(3.0, 10.0)) == (3.0, 10.0)
 
 
+def test_an_interval_that_was_moved_holds_its_value():
+    """Few resamples far away move the mean past both percentiles of the others."""
+    for far, others in ((0.0, 0.51), (1.0, 0.49)):
+        drawn = np.array([far] * 2 + [others] * 98)
+        low, high = interval(0.5, drawn, 0.95, error=0.0, within=(0.0, 1.0))
+        assert low <= 0.5 <= high
+
+
 def test_the_interval_of_a_mean_covers_as_often_as_it_says():
     rng = np.random.default_rng(0)
     covered = 0

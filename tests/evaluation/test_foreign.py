@@ -115,6 +115,13 @@ SHAPES = {
     "a column for each rank": wide(["doc_id", "top1", "p1", "top2", "p2"], [[r[0], r[1], r[2], r[3], r[4]] for r in RANKS]),
     "ranks, then scores": wide(["id", "label_1", "label_2", "score_1", "score_2"], [[r[0], r[1], r[3], r[2], r[4]] for r in RANKS], "\t"),
     "label and score of each rank": wide(["ID", "top1_label", "top1_score", "top2_label", "top2_score"], RANKS, ";"),
+    "a column for each document": wide(["label", *IDS], [[f'"{label}"', *row] for label, row in zip(LABELS, DENSE.T, strict=True)]),
+    "a column for each label with a prefix": wide(
+        ["doc_id", *(f'"p_{label}_test"' for label in LABELS)], [[d, *row] for d, row in zip(IDS, DENSE, strict=True)]
+    ),
+    "scores under a name of its own": pairs("{d},{l},{s}\n", head="doc_id,label,Punkte\n"),
+    "missing values and numpy's texts": "doc_id\tpreds\tprobs\n"
+    "001\t[np.str_('I10'), np.str_('http://x/7')]\t[0.9 0.25]\n002\t('atrial fibrillation',)\t[0.5]\n003\tnan\tnan\n",
     "UTF-16 of a spreadsheet": pairs("{d}\t{l}\t{s}\n", head="doc_id\tlabel\tscore\n").encode("utf-16"),
 }
 
@@ -164,6 +171,21 @@ def test_fasttext_and_files_without_labels_in_them(made, tmp_path):
     np.save(tmp_path / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)
     with pytest.raises(DataError, match="the array cannot be read"):
         read_predictions(tmp_path / "objects.npy", made)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "doc_id,label,score\n001,3,0.9\n001,2,0.25\n002,1,0.5\n",
+        '{"001": {"3": 0.9, "2": 0.25}, "002": {"LABEL_1": 0.5}}',
+        '[[{"label": "LABEL_3", "score": 0.9}, {"label": "LABEL_2", "score": 0.25}], [{"label": "LABEL_1", "score": 0.5}], []]',
+        '{"doc_id": "001", "labels": [3, 2], "scores": [0.9, 0.25]}\n{"doc_id": "002", "labels": [1], "scores": [0.5]}\n'
+        '{"doc_id": "003", "labels": [], "scores": []}\n',
+    ],
+)
+def test_numbers_of_labels_in_any_shape(content, made, tmp_path):
+    found, _ = read(tmp_path, made, content, numbering=Numbering(labels=LABELS))
+    assert (found.top.tolist(), found.scores.tolist()) == (TOP, SCORED)
 
 
 def test_a_folder_of_annif(made, tmp_path):

@@ -118,7 +118,7 @@ def test_no_predictions_at_all(families):
     empty = {"top": np.full((3, 1), -1), "scores": np.full((3, 1), -np.inf), "gold": csr_array(np.eye(3, dtype=np.int64))}
     data = replace(DATA, **empty, train_counts=np.array([3, 1, 2]))
     evaluation = evaluate(data, families, replicates=30, generator=np.random.default_rng(0))
-    assert {score.value for score in evaluation.scores.values()} == {0.0}
+    assert {score.value for name, score in evaluation.scores.items() if name != "Hamming-loss"} == {0.0}
     assert evaluation.labels_never == {"counted": 3, "assigned": 3, "listed": 3}
 
 
