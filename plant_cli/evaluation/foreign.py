@@ -173,7 +173,7 @@ def read_foreign(path: Path, gold: Gold, numbering: Numbering) -> Foreign:
     shape = next((shape for shape in SHAPES if shape.fits(sketch)), None)
     if shape is not None:
         rows = shape.read(sketch)
-        if shape.form in NAMED:
+        if shape.form in WITH_NUMBERS:
             rows = {document: [(sketch.name(label, str(path)), score) for label, score in row] for document, row in rows.items()}
         return Foreign(form=shape.form, frame=list_rows(rows), pairs=shape.pairs, remarks=describe_gathered(rows))
     separator = _find_bare(sketch)
@@ -464,4 +464,4 @@ SHAPES = (
     ),
 )
 """The formats but tables, in the order in which they are tried."""
-NAMED = {shape.form for shape in SHAPES if shape.read in (_read_object, _read_nested)}  # those that may give numbers for names
+WITH_NUMBERS = {shape.form for shape in SHAPES if shape.read in (_read_object, _read_nested)}  # those that may give numbers for names

@@ -202,7 +202,7 @@ def test_round_trips(rows):
     """Any predictions of the five documents come back from every text format as they were."""
     predictions = {str(i): row for i, row in enumerate(rows, 1)}
     gold = read_gold(TinyCorpus(), "test")
-    assume(any(rows))  # else there is nothing by which a format could be recognised
+    assume(len({score for row in rows for score in row.values()}) > 1)  # else nothing to recognise, or a run with ranks alone
     for name in ("annif", "trec", "long", "scored"):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "x.txt"
