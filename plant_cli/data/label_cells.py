@@ -88,6 +88,9 @@ class LabelForm:
             labels = _singles(column.cast(pl.String))
         elif dtype == pl.String and not structured and self.kind != "lists":
             labels = self._split(column)
+            if self.names:
+                numbered = {str(number): name for number, name in enumerate(self.names)}
+                labels = labels.list.eval(pl.element().str.strip_chars().replace({**numbered, "-1": ""}))
         else:
             lists: list[list[str | None] | None] = []
             for row, value in enumerate(column.to_list(), start=first):

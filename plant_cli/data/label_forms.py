@@ -59,16 +59,17 @@ def find_label_form(
     missing = _find_missing(cells) - set(titled)
     known = _Known(names, titled, key, ", ".join(f"{where}, column {column.name}" for where, column in columns.items()))
     cells = {cell: count for cell, count in cells.items() if cell not in missing}
-    if separator == "":
-        return LabelForm(missing=missing)
-    if separator is not None:
+    if separator == "" and texts:
+        return LabelForm(names=tuple(names), missing=missing)
+    if separator is not None and texts:
         _refuse_lists(texts, cells, known.place)
-        return LabelForm(kind="cut", signs=(separator.replace("\\t", "\t").replace("\\n", "\n"),), missing=missing)
+        signs = (separator.replace("\\t", "\t").replace("\\n", "\n"),)
+        return LabelForm(kind="cut", signs=signs, names=tuple(names), missing=missing)
     if cells:
         form = _of_texts(cells, known)
         if form is None:
             _refuse_lists(texts, cells, known.place)
-            form = _find_cut(cells)
+            form = replace(_find_cut(cells), names=tuple(names))
     else:
         values = [value for column in plain.values() for value in column.head(_SAMPLE).to_list() if value is not None]
         form = _of_values(values, known)

@@ -31,6 +31,7 @@ _QUOTED = re.compile('"[^"]*"')
 _EXCEL = re.compile(r'\A"?sep=(.)"?\r?\n')
 _SURROGATES = re.compile(r"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)")  # both halves of a character, or one alone
 _BEYOND = "a number of thousands of digits, or lists within lists beyond measure"
+_NO_TEXT = r"^(?:-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false)$"
 _LINES_SEEN = 20  # lines that show what a file holds
 _LONGEST_NAME, _MOST_NAMES = 40, 12
 Numbered = tuple[int, str]
@@ -310,7 +311,7 @@ def _parse_objects(path: Path, lines: Sequence[Numbered], bad: BadRows) -> pl.Da
     """Lines as a table, without those that are no JSON objects; None if none is left."""
     halves = any(match[1] for _, line in lines for match in _SURROGATES.finditer(line))  # polars reads half a character as zero
     if not halves and (frame := _read_ndjson(lines)) is not None and not _repeat_keys(lines, frame.columns):
-        return frame
+        return _note_numbers(path, lines, frame, bad)
     sound = []
     for number, line in lines:
         fault = _find_fault(line)
@@ -325,7 +326,18 @@ def _parse_objects(path: Path, lines: Sequence[Numbered], bad: BadRows) -> pl.Da
             raise errors[0]
         number, line = sound.pop(_find_odd(sound))
         bad.add(path, number, errors[-1].what.partition(": ")[2], line, expected=errors[-1].expected)
-    return frame if sound else None
+    return _note_numbers(path, sound, frame, bad) if sound else None
+
+
+def _note_numbers(path: Path, lines: Sequence[Numbered], frame: pl.DataFrame, bad: BadRows) -> pl.DataFrame:
+    """The frame; numbers in a few lists of texts, which polars takes for texts, are told."""
+    for name in (name for name, dtype in frame.schema.items() if dtype == pl.List(pl.String)):
+        likely = frame[name].list.eval(pl.element().str.contains(_NO_TEXT)).list.any().fill_null(False).arg_true()
+        for place in likely if len(likely) <= frame.height / _LINES_SEEN else ():
+            number, line = lines[place]
+            if any(value is not None and not isinstance(value, str) for value in json.loads(line)[name]):
+                bad.note(path, number, f"numbers among the texts of '{shorten(name)}' are read as text", read=True)
+    return frame
 
 
 def _find_odd(lines: Sequence[Numbered]) -> int:

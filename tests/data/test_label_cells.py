@@ -235,6 +235,8 @@ def test_categories_and_enums_are_text(dtype: Any, cells: list[Any]) -> None:
 
 def test_numbers_of_classes_become_their_names() -> None:
     assert labels_of([[0, 3], [2], [-1], []], names=FIELDS) == [["cardiology", "psychiatry"], ["oncology"], [], []]
+    assert labels_of(["0, 3", "2", "-1", "other"], names=FIELDS) == [["cardiology", "psychiatry"], ["oncology"], [], ["other"]]
+    assert labels_of(["[0, 3]", "[2]"], names=FIELDS) == [["cardiology", "psychiatry"], ["oncology"]]
     assert labels_of([1, 0], names=FIELDS[:2]) == [["neurology"], ["cardiology"]]
     assert labels_of(BITS, names=FIELDS)[1] == ["neurology", "oncology"]
     assert [fault.why for fault in read([[0], [9]], names=FIELDS)[2]] == [

@@ -462,6 +462,15 @@ def test_a_key_that_stands_twice_costs_its_line(path: Path) -> None:
     assert [(row.line, row.why) for row in bad.rows] == [(2, "the key 'text' stands twice in an object")]
 
 
+def test_numbers_in_a_few_lists_of_texts_are_told(path: Path) -> None:
+    bad = BadRows()
+    path.write_text(
+        "\n".join(json.dumps({"labels": [1, 2.5, True, None] if row == 5 else ["2018"] if row == 6 else ["a"]}) for row in range(60))
+    )
+    assert pl.concat(read_text_table(path, None, bad))["labels"][5].to_list() == ["1", "2.5", "true", None]
+    assert bad.close() == [f"{path}: numbers among the texts of 'labels' are read as text (line 6)"]
+
+
 def test_a_few_lines_with_values_of_another_type_cost_themselves(path: Path) -> None:
     bad = BadRows()
     lines = [json.dumps({"text": "a", "labels": {"x": 1} if row in (7, 40) else ["a"]}) for row in range(60)]
