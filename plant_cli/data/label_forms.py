@@ -133,7 +133,9 @@ def _of_texts(cells: Mapping[str, int], known: _Known) -> LabelForm | None:
         )
     if not parsed and all(map(_UNQUOTED.fullmatch, cells)):
         form = _find_cut({cell[1:-1].strip(): count for cell, count in cells.items()})
-        return replace(form, kind="cut", signs=form.signs or (",",), bracketed=True)
+        example = max(cells, key=lambda cell: (len(cell) <= _LONG, len(cell)))
+        said = f"labels stand in brackets: {_give(example, _cut_by(example[1:-1], form.signs))}"
+        return replace(form, kind="cut", signs=form.signs or (",",), bracketed=True, remark=form.remark or said)
     return None
 
 
@@ -231,13 +233,14 @@ class _Cut(NamedTuple):
     known: float  # share of these that begin another cell, or are one: what a comma within a name parts off does not
     recurring: float  # share of all parts that another distinct cell has
     whole: float  # how often a distinct cell that has it occurs
+    inside: bool  # it may stand within names: a blank follows it, or digits alone
     example: str
 
     @property
     def denied(self) -> bool:
         """Whether the cells recur as they are, and their parts do not."""
         often = self.distinct >= 3 and self.whole >= 1.5
-        return self.sign not in "\n\t" and often and (self.sign in _LIKELY or self.recurring < 0.1)
+        return often and (self.inside if self.sign in _LIKELY else self.sign not in "\n\t" and self.recurring < 0.1)
 
     def __str__(self) -> str:
         return _WORDS.get(self.sign, f"'{self.sign}'")
@@ -261,6 +264,7 @@ def _weigh(cells: Mapping[str, int], sign: str) -> _Cut | None:
         known=sum(part in heads for part in tails) / len(tails) if tails else 1.0,
         recurring=sum(owners[part] > 1 for part in every) / max(1, len(every)),
         whole=sum(cells[cell] for cell in cut) / len(cut),
+        inside=any(f"{sign} " in cell for cell in cut) or all(map(str.isdigit, tails)),
         example=max(cut, key=lambda cell: (len(cell) <= _LONG, len(cut[cell]))),
     )
 

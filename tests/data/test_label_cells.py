@@ -142,6 +142,11 @@ def test_how_cells_are_cut(cells: list[Any], expected: list[list[str]]) -> None:
 HEADINGS = ["Neoplasms, Plasma Cell", "Neoplasms, Basal Cell", "Fractures, Bone", "Anemia, Sickle Cell"]
 
 
+def test_commas_without_blanks_part_labels_that_always_stand_together() -> None:
+    assert labels_of(["joy,love", "fear,anger", "grief,guilt"] * 9)[:2] == [["joy", "love"], ["fear", "anger"]]
+    assert labels_of(["401,9", "250,0", "428,0"] * 9)[0] == ["401,9"]
+
+
 @pytest.mark.parametrize(
     ("separator", "said"), [(None, "labels are not cut: ',' is in 8 of 12 cells"), (";", "cut at ';', in 12 of 12 cells")]
 )
