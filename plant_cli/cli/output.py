@@ -17,6 +17,7 @@ from rich.text import Text
 
 from plant_cli.api import Column, Result, Table
 from plant_cli.api.context import Cell
+from plant_cli.data.quotes import guard_cell
 from plant_cli.report.text import NUMBER_KINDS, format_row, printable, printable_cell, write_latex, write_markdown
 
 GAP = 2  # blanks between columns
@@ -97,7 +98,9 @@ def _separated(delimiter: str) -> Callable[[Result], str]:
             buffer = io.StringIO()
             writer = csv.writer(buffer, delimiter=delimiter, lineterminator="\n")
             writer.writerow([column.name for column in table.columns])
-            writer.writerows([["" if value is None else value for value in row] for row in table.rows])
+            writer.writerows(
+                ["" if value is None else guard_cell(value) if isinstance(value, str) else value for value in row] for row in table.rows
+            )
             parts.append(buffer.getvalue())
         return "\n".join(parts)
 

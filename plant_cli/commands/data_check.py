@@ -38,7 +38,7 @@ from plant_cli.data.evidence import read_evidence
 from plant_cli.data.loading import load_dataset
 from plant_cli.data.near_duplicates import Signatures, digest_and_sign, find_near_duplicates
 from plant_cli.data.repair import repair, repair_evidence, write_corpus
-from plant_cli.data.tables import collect, write_table
+from plant_cli.data.tables import collect, guard_cells, write_table
 from plant_cli.data.vocabularies import read_titles
 from plant_cli.network.reading_checks import find_cut_texts, find_languages
 
@@ -124,7 +124,7 @@ def _fix(context: StageContext, dataset: Dataset, output: Path) -> tuple[list[Pa
         dataset, changes = replace(dataset, evidence=spans.lazy()), pl.concat([changes, gone])
     written = write_corpus(parts, dataset, output, force=context.force)
     listed = output.with_name(f"{output.name}.changes.tsv")
-    write_table(changes, listed)
+    write_table(guard_cells(changes), listed)
     for path in (*written, listed):
         context.reporter.note(f"wrote {path}")
     context.reporter.note(f"{changes.height:,} changes, listed in {listed}")

@@ -9,6 +9,7 @@ import polars as pl
 from plant_cli.api import Column, Result, StageContext, Table
 from plant_cli.commands.command_options import DiffOptions
 from plant_cli.data.files import write_json
+from plant_cli.data.tables import guard_cells
 from plant_cli.evaluation.aligned import build_input, read_predictions
 from plant_cli.evaluation.conventions import CONVENTIONS, ConventionName
 from plant_cli.evaluation.foreign import read_numbering
@@ -31,7 +32,7 @@ def run(context: StageContext, options: DiffOptions) -> Result:
     changes = find_label_changes(inputs[0], inputs[1], gold, options.k)
     content = _summarise(changes, options, gold)
     changes.documents.write_parquet((context.folder / "documents.parquet").absolute())
-    changes.labels.write_csv((context.folder / "labels.tsv").absolute(), separator="\t", float_precision=6)
+    guard_cells(changes.labels).write_csv((context.folder / "labels.tsv").absolute(), separator="\t", float_precision=6)
     write_json(context.folder / "diff.json", content)
     return Result(tables=_show(changes, options, gold), data=content, summary=content["errors"])
 

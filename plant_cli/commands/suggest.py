@@ -9,7 +9,7 @@ import polars as pl
 from plant_cli.api import Column, Result, StageContext, Table, UsageError
 from plant_cli.commands.command_options import LABELS_ASSIGNED, LABELS_SUGGESTED, SuggestOptions
 from plant_cli.data.files import require_free
-from plant_cli.data.tables import output_format, write_table
+from plant_cli.data.tables import guard_cells, output_format, write_table
 from plant_cli.evaluation.systems import find_chosen
 from plant_cli.network.cuts import Cut, cut_summary
 from plant_cli.report.text import show_count
@@ -139,7 +139,7 @@ def _write(found: pl.DataFrame, output: Path, ids: list[str]) -> None:
             threshold=pl.when(pl.col("threshold").is_finite()).then("threshold"),  # None if the label is never assigned
         )
         table = table.join(ranked, on="row", how="left", maintain_order="left_right")
-        table = table.select(name for name in ("doc_id", "rank", *list(SUGGESTION_SCHEMA)[2:]) if name in table.columns)
+        table = guard_cells(table.select(name for name in ("doc_id", "rank", *list(SUGGESTION_SCHEMA)[2:]) if name in table.columns))
     else:
         names = {one: many for one, many in LIST_COLUMNS.items() if one in found.columns}
         lists = found.group_by("row", maintain_order=True).agg(pl.col(one).alias(many) for one, many in names.items())

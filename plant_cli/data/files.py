@@ -155,7 +155,11 @@ def name_temporary(path: Path) -> Path:
 def _mode_of_new(folder: Path) -> int:
     """The rights that a new file gets in a folder; asked of the system, since the umask cannot be read without changing it for all."""
     probe = folder / f".{uuid4().hex}"
-    handle = os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    try:
+        handle = os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
+    except (FileNotFoundError, PermissionError) as error:  # as in /proc, whatever the rights say
+        expected, todo = "a folder in which files may be made", "choose another place for it"
+        raise UsageError("the output cannot be written", where=str(folder), expected=expected, todo=todo) from error
     try:
         return stat.S_IMODE(os.fstat(handle).st_mode)
     finally:

@@ -1,11 +1,11 @@
-"""Rows of CSV and TSV whose quotes are not as the format asks: how they are recognised, and what they were meant to be."""
+"""CSV and TSV that are not as they should be: rows whose quotes do not fit, and cells that would be formulas."""
 
 from __future__ import annotations
 
 import csv
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 
 QUOTES_EXPECTED = 'fields with quotes written as "…", and quotes inside them doubled'
@@ -104,3 +104,19 @@ def count_parts(head: str, separator: str, width: int) -> list[Counter[str]]:
                 parts[place].update(_split_parts(cell))
         last = rows.line_num
     return parts
+
+
+_FORMULA = re.compile(r"[=+\-@\t\r]")
+_SIGNED = re.compile(r"[-+]?[\d.,]+(?:[eE][-+]?\d+)?%?|[-+]?(?:inf|nan)")
+_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def guard_cell(text: str) -> str:
+    """A cell for a file that people open: `'` before what a spreadsheet would take for a formula, control characters written out."""
+    shown = _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return f"'{shown}" if _FORMULA.match(text) and not _SIGNED.fullmatch(text) else shown
+
+
+def unguard_cells(labels: Iterable[str]) -> dict[str, str]:
+    """Labels by the cells that `guard_cell` makes of them, where these are others."""
+    return {guarded: label for label in labels if (guarded := guard_cell(label)) != label}

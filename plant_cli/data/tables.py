@@ -16,6 +16,7 @@ from plant_cli.api.errors import DataError, first_line
 from plant_cli.data.files import replacing
 from plant_cli.data.lines import FORMATS, READABLE, SUFFIXES, WRITTEN, BadRows, bare_name, read_head, spool, writing_bytes
 from plant_cli.data.parquet import panics_as_errors
+from plant_cli.data.quotes import guard_cell
 from plant_cli.data.text_tables import peek_names, peek_text, read_text_table
 
 _BLANKS = r"^\s+|\s+$"
@@ -184,6 +185,13 @@ def write_text_batches(frames: Iterable[pl.DataFrame], path: Path) -> None:
             written += frame.height
         if form == ".json":
             stream.write(b"]")
+
+
+def guard_cells(frame: pl.DataFrame) -> pl.DataFrame:
+    """A table whose texts are guarded by `guard_cell`."""
+    texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
+    odd = [name for name in texts if frame[name].str.contains(r"^[=+\-@\t\r]|[\x00-\x08\x0b-\x1f\x7f-\x9f]").any()]
+    return frame.with_columns(pl.col(name).map_elements(guard_cell, pl.String) for name in odd)
 
 
 def _encode(frame: pl.DataFrame, form: str, *, header: bool) -> bytes:

@@ -21,6 +21,7 @@ import polars as pl
 
 from plant_cli.api.errors import DataError, first_line
 from plant_cli.data.lines import BadRows, decode_text, read_bytes, read_head, read_lines
+from plant_cli.data.quotes import unguard_cells
 from plant_cli.data.tables import collect, load_sparse, scan_table
 from plant_cli.data.text_tables import peek_text, read_rows
 from plant_cli.evaluation.foreign_tables import (
@@ -162,7 +163,16 @@ class Shape:
 
 
 def read_foreign(path: Path, gold: Gold, numbering: Numbering) -> Foreign:
-    """Predictions in any format of `SHAPES`, or in a table."""
+    """Predictions in any format of `SHAPES`, or in a table; ids and labels that `guard_cell` changed are those that they were."""
+    found = _read_any(path, gold, numbering)
+    labels, ids = unguard_cells(gold.labels), unguard_cells(gold.doc_ids)
+    if labels or ids:
+        cells = (pl.col("labels").list.eval(pl.element().replace(labels)), pl.col("doc_id").replace(ids))
+        found = replace(found, frame=found.frame.with_columns(cells))
+    return found
+
+
+def _read_any(path: Path, gold: Gold, numbering: Numbering) -> Foreign:
     if path.is_dir():
         rows = _read_folder(path, gold)
         return Foreign(form="a folder with a file for each document", frame=list_rows(rows), pairs=True, remarks=describe_gathered(rows))

@@ -14,6 +14,7 @@ from plant_cli.api.context import Reporter
 from plant_cli.api.metrics import Metric, MetricInput, MetricValue, WeightedMetric
 from plant_cli.data.files import replacing
 from plant_cli.data.labels import LABEL_RANGES, Bounds
+from plant_cli.data.tables import guard_cells
 from plant_cli.evaluation.aligned import build_input, read_predictions
 from plant_cli.evaluation.bootstrap import (
     Advance,
@@ -247,7 +248,7 @@ def write_label_table(path: Path, data: MetricInput, gold: Gold, level: float) -
         }
     )
     with replacing(path) as temporary:
-        frame.write_csv(temporary, separator="\t", float_precision=6)
+        guard_cells(frame).write_csv(temporary, separator="\t", float_precision=6)
 
 
 def write_document_table(path: Path, data: MetricInput, metrics: Sequence[Metric], doc_ids: Sequence[str], conditions: str = "") -> None:

@@ -95,11 +95,15 @@ def read_edits(folder: Path) -> dict[str, LabelEdits]:
     try:
         # The base loader keeps every scalar a string: a word `no` and a label `1e4` stay what they are.
         raw = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader) or {}
+        if not isinstance(raw, dict):
+            raise ValueError("they are no mapping of labels")
         return {label: _label_edits(entry) for label, entry in raw.items()}
-    except (yaml.YAMLError, UnicodeDecodeError, AttributeError, TypeError, ValueError, RecursionError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, TypeError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        why = str(error) if type(error) is ValueError else "they are no YAML in UTF-8"
         raise ArtefactError(
-            f"the edits cannot be read: {first_line(error)}",
-            where=str(path),
+            f"the edits cannot be read: {why}",
+            where=str(path) if mark is None else f"{path}, line {mark.line + 1}",
             expected="for each label `deny: [word, …]` and `allow: {word: relevance from 0 to 1}`",
             todo="correct the file, or start again with `plant mig edit --clear`",
         ) from error
@@ -131,12 +135,16 @@ def set_aside(folder: Path) -> Path | None:
     return kept
 
 
-def _label_edits(entry: Mapping[str, Any]) -> LabelEdits:
-    unknown = entry.keys() - {"deny", "allow"}
+def _label_edits(entry: object) -> LabelEdits:
+    if not isinstance(entry, dict) or (unknown := entry.keys() - {"deny", "allow"}):
+        raise ValueError(f"unexpected {', '.join(map(str, unknown))}" if isinstance(entry, dict) else "a label has neither deny nor allow")
     deny, allow = entry.get("deny", []), entry.get("allow", {})
-    if unknown or not isinstance(deny, list):
-        raise ValueError(f"unexpected {', '.join(unknown) or 'deny: it must be a list'}")
-    relevance = {word: float(value) for word, value in allow.items()}
+    if not isinstance(deny, list) or not all(isinstance(word, str) for word in deny):
+        raise ValueError("deny must be a list of words")
+    try:
+        relevance = {word: float(value) for word, value in allow.items()}
+    except (AttributeError, TypeError, ValueError):
+        raise ValueError("allow must give each word a number from 0 to 1") from None
     outside = {word: value for word, value in relevance.items() if not 0.0 <= value <= 1.0}
     if outside:
         raise ValueError(f"relevance outside 0 to 1: {outside}")

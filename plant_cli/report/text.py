@@ -57,12 +57,15 @@ def write_markdown(table: Table) -> str:
     """A table in Markdown, numbers to the right, notes below it."""
 
     def line(texts: Iterable[str]) -> str:
-        return "| " + " | ".join(text.replace("|", "\\|").replace("\n", " ") for text in texts) + " |\n"
+        return "| " + " | ".join(mask(text).replace("|", "\\|") for text in texts) + " |\n"
 
-    head = f"**{table.title}**\n\n" if table.title else ""
+    def mask(text: str) -> str:
+        return printable(text).replace("\n", " ").replace("<", "&lt;")  # most readers of Markdown take <…> for HTML
+
+    head = f"**{mask(table.title)}**\n\n" if table.title else ""
     rule = "|" + "|".join("--:" if column.kind in NUMBER_KINDS else "---" for column in table.columns) + "|\n"
     body = "".join(line(format_row(table, row)) for row in table.rows)
-    return head + line(column.name for column in table.columns) + rule + body + "".join(f"\n{note}\n" for note in table.notes)
+    return head + line(column.name for column in table.columns) + rule + body + "".join(f"\n{mask(note)}\n" for note in table.notes)
 
 
 def write_latex(table: Table) -> str:

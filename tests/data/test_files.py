@@ -88,6 +88,13 @@ def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "pipe").is_fifo()
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="no folder in which nobody can make a file")
+def test_a_folder_that_takes_no_file_is_told() -> None:
+    with pytest.raises(UsageError, match="the output cannot be written") as caught, replacing(Path("/proc/x.csv")):
+        raise AssertionError
+    assert caught.value.where == "/proc"
+
+
 def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) -> None:
     path = tmp_path / "value.json"
     write_json(path, 1)

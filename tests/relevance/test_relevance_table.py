@@ -252,13 +252,16 @@ def test_nothing_left_removes_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("a: {deny: word}", "deny"),
-        ("a: {denied: [x]}", "denied"),
-        ("a: {allow: {x: much}}", "much"),
+        ("a: {deny: word}", "deny must be a list of words"),
+        ("a: {deny: [[x]]}", "deny must be a list of words"),
+        ("a: {denied: [x]}", "unexpected denied"),
+        ("a: {allow: {x: much}}", "allow must give each word a number"),
+        ("a: {allow: [x]}", "allow must give each word a number"),
         ("a: {allow: {x: 1.5}}", "1.5"),
-        ("a: [x]", "list"),
-        ("- a", "list"),
-        ("a: {deny: [x", "parsing"),
+        ("a: [x]", "a label has neither deny nor allow"),
+        ("- a", "no mapping of labels"),
+        ("a: {deny: [x", "no YAML"),
+        ("\x00", "no YAML"),
     ],
 )
 def test_a_file_that_is_wrong_is_refused(text: str, what: str, tmp_path: Path) -> None:
