@@ -15,7 +15,7 @@ from plant_cli.api import DataError
 from plant_cli.data.classifications import add_dot, find_classification, match_lines
 from plant_cli.data.concepts import VOCABULARY_SCHEMA, Concept, Purpose, tabulate_concepts
 from plant_cli.data.label_cells import split_names
-from plant_cli.data.tables import collect, peek_columns, scan_table
+from plant_cli.data.tables import collect, peek_columns, scan_table, trim
 from plant_cli.data.text_tables import show_names
 
 VOCABULARIES_READ = (
@@ -230,6 +230,9 @@ def tidy_labels(table: pl.DataFrame) -> pl.DataFrame:
         given = table.get_column(name, default=None)
         if given is None:
             columns.append(pl.lit([] if name in LISTED_FIELDS else False if name == "deprecated" else None, dtype=dtype).alias(name))
+        elif name in LISTED_FIELDS and given.dtype == dtype:
+            names = pl.col(name).list.eval(trim(pl.element()).filter(trim(pl.element()) != ""))
+            columns.append(names.list.unique(maintain_order=True).fill_null(pl.lit([], dtype=dtype)))
         elif name in LISTED_FIELDS:
             columns.append(pl.lit(pl.Series(name, [split_names(cell) for cell in given.to_list()], dtype=dtype)).alias(name))
         elif name == "deprecated":
