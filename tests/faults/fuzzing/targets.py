@@ -143,11 +143,28 @@ LINKED = (
 )
 ICD = b"00001 A000    1 Cholera due to Vibrio cholerae 01, biovar cholerae   Cholera due to Vibrio cholerae 01, biovar cholerae\n" * 3
 ANNIF = b"<http://x/1>\tFever\tA01\n<http://x/2>\tCough\t\n"
+JSKOS = b'{"uri": "http://x/1", "prefLabel": {"en": "Fever", "-": "x"}, "altLabel": {"en": ["Heat"]}, "broader": [{"uri": "http://x/2"}]}'
+OBO = b'format-version: 1.2\n\n[Term]\nid: HP:1\nname: Fever\nsynonym: "Heat" EXACT []\nis_a: HP:2 ! x\n'
+CLAML = (
+    b'<ClaML><ModifierClass modifier="M" code=".9"/><Class code="A00" kind="category"><SuperClass code="I"/><ModifiedBy code="M"/>'
+    b'<Rubric kind="preferred"><Label xml:lang="en">Fever</Label></Rubric></Class></ClaML>'
+)
+TABULAR = (
+    b"<?xml version='1.0' encoding='latin-1'?><ICD10CM.tabular><section><diag><name>A00</name><desc>Fever</desc><sevenChrDef>"
+    b"<extension char='A'>x</extension></sevenChrDef></diag></section></ICD10CM.tabular>"
+)
+HEADLESS, MIMIC, MAP = (
+    b"A00;Fever\nR05;Cough\n",
+    b"icd_code,icd_version,long_title\nA00,10,Fever\n0010,9,Heat\n",
+    b'{"A00": "Fever", "R05": "Cough"}',
+)
 
 
 def _vocabularies() -> st.SearchStrategy[Files]:
     columns = ("label", "title", "description", "alt", "broader", "title_en", "deprecated", "replaced_by")
-    content = mutations([TURTLE, RDF, LINKED, ICD, ANNIF, *kept("titles")]) | tables(columns)
+    content = mutations([TURTLE, RDF, LINKED, ICD, ANNIF, JSKOS, OBO, CLAML, TABULAR, HEADLESS, MIMIC, MAP, *kept("titles")]) | tables(
+        columns
+    )
     suffixes = st.sampled_from((".ttl", ".rdf", ".jsonld", ".csv", ".tsv", ".txt", ".jsonl", ".parquet", ".gz", ""))
     return st.builds(lambda suffix, content: {f"vocabulary{suffix}": content, "good.csv": GOOD}, suffixes, content)
 
