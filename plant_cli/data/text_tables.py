@@ -322,7 +322,7 @@ def _parse_objects(path: Path, lines: Sequence[Numbered], bad: BadRows) -> pl.Da
     errors: list[DataError] = []
     while sound and (frame := _read_ndjson(sound)) is None:
         errors.append(_explain_values(sound, path))
-        if len(lines) < _LINES_SEEN or len(errors) > LINES_LISTED:  # a few among many lines cost themselves
+        if len(errors) > min(LINES_LISTED, len(lines) // 10):  # a few among many cost themselves
             raise errors[0]
         number, line = sound.pop(_find_odd(sound))
         bad.add(path, number, errors[-1].what.partition(": ")[2], line, expected=errors[-1].expected)
