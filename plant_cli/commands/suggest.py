@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from plant_cli.api import Column, Result, StageContext, Table, UsageError
@@ -55,7 +56,7 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     )
     reasons = [[reason.text for reason in document] for document in top.reasons] if options.why else None
     found = _suggestions(ids, top, opened, reasons)
-    found = found.filter(~found["row"].is_in([row for row, text in enumerate(texts) if not text.strip()]))
+    found = found.filter(found["row"].is_in(np.flatnonzero(opened.find_told(ids, texts, top)).tolist()))
     if options.assigned:
         k, last = top.labels.shape[1], found.group_by("row", maintain_order=True).last()
         full = int(last["assigned"].sum()) if k < len(opened.labels) else 0

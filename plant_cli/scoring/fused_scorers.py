@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, TypeVar
@@ -16,8 +16,9 @@ from plant_cli.api import Choice, ComponentError, Documents, PlantError, Reason,
 from plant_cli.api.functions import Promise, describe_value, surviving_exits
 from plant_cli.data.words import number_words
 from plant_cli.scoring.calibration import Calibration
-from plant_cli.scoring.frequency_linear import Floats, FrequencyLinear, Ints
+from plant_cli.scoring.frequency_linear import Floats, FrequencyLinear, Ints, group_frequencies
 from plant_cli.scoring.fusion import ScoredPairs, fuse, gather_pairs
+from plant_cli.scoring.known_words import KnownWords
 from plant_cli.scoring.predictions import NETWORK
 from plant_cli.scoring.sparse_scores import SparseScores, no_scores
 from plant_cli.scoring.top_labels import Logits, Rows, TopLabels
@@ -103,6 +104,7 @@ class FusedScorers:
     fusion: FrequencyLinear  # weights of the views of all
     alone: Mapping[str, FrequencyLinear]  # weights of the views of each, when it is used alone
     train_counts: Ints  # training documents of each label [L]
+    known: KnownWords | None = None  # None in runs from before there was one: every document is believed
 
     def score(self, documents: Documents, reporter: Reporter, name: str) -> ScoredDocuments:
         """Score documents; `ScorerError` if a scorer fails."""
@@ -111,7 +113,8 @@ class FusedScorers:
             for scorer in self.scorers:
                 scores += scorer.score(documents, len(self.train_counts))
                 task.advance(1)
-        return ScoredDocuments(scorers=self, pairs=gather_pairs(scores), documents=documents)
+        trust = None if self.known is None else self.known.trust(documents)
+        return ScoredDocuments(scorers=self, pairs=gather_pairs(scores), documents=documents, trust=trust)
 
     def views_of(self, name: str) -> list[int]:
         """The positions of a scorer's views among all."""
@@ -127,6 +130,7 @@ class ScoredDocuments:
     scorers: FusedScorers
     pairs: ScoredPairs  # the pairs that any scorer lists, with the scores of all views
     documents: Documents  # the same as words
+    trust: Floats | None = None  # how far each is believed [B]; None: all are
 
     def __len__(self) -> int:
         return self.pairs.shape[0]
@@ -137,16 +141,27 @@ class ScoredDocuments:
         return fuse(self.scorers.fusion, self.pairs, self.scorers.train_counts)
 
     def logits(self, rows: Rows) -> Logits:
-        """Logits of some documents for all labels [b, L]."""
-        return self.fused.dense(rows)
+        """Logits of some documents for all labels [b, L], drawn to base rates."""
+        drawn: Logits = self.draw(self.fused.dense(rows), rows[:, None], self.scorers.train_counts).astype(np.float32)
+        return drawn
 
     def look_up(self, rows: Ints, labels: Ints) -> Floats:
-        """Logits of some (document, label) pairs [P], listed or not, in double precision."""
+        """The same of some (document, label) pairs [P], listed or not, in double precision."""
+        return self.draw(self._look_up(rows, labels), rows, self.scorers.train_counts[labels])
+
+    def _look_up(self, rows: Ints, labels: Ints) -> Floats:
         return self.scorers.fusion.apply(self.pairs.look_up(rows, labels), self.scorers.train_counts[labels])
 
+    def draw(self, logits: npt.NDArray[Any], rows: Ints, counts: Ints) -> npt.NDArray[Any]:
+        """Logits of any shape, drawn to base rates as far as documents are not believed, by the document and training frequency of each."""
+        known = self.scorers.known
+        if known is None or self.trust is None or (self.trust == 1).all():
+            return logits
+        return known.draw(logits, self.trust[rows], counts)
+
     def as_source(self) -> ScoredPairs:
-        """The listed pairs with one source: all scorers together."""
-        logits = self.look_up(self.pairs.rows, self.pairs.labels)
+        """The listed pairs with one source: all scorers together, not drawn to base rates."""
+        logits = self._look_up(self.pairs.rows, self.pairs.labels)
         return ScoredPairs(shape=self.pairs.shape, rows=self.pairs.rows, labels=self.pairs.labels, values=logits[:, None])
 
 
@@ -165,9 +180,14 @@ class Combination:
         return weights
 
     def calibrate(self, scored: ScoredDocuments) -> SparseScores:
-        """Calibrated logits of documents by scorers without a network."""
-        fused = fuse(scored.scorers.fusion, scored.pairs, self.train_counts, self.calibration.last)
-        return self.calibration.apply_sparse(fused, self.train_counts)
+        """Calibrated logits of documents by scorers without a network, drawn to base rates."""
+        last, counts = self.calibration.last, self.train_counts
+        if scored.trust is not None and (scored.trust < 1).any():  # base rates differ by training frequency, however high it is
+            last = max(last, float(counts.max(initial=0)))
+        scores = self.calibration.apply_sparse(fuse(scored.scorers.fusion, scored.pairs, counts, last), counts)
+        matrix, rows = scores.matrix, np.arange(len(scored))[:, None]
+        matrix.data = scored.draw(matrix.data, scores.rows, counts[matrix.indices]).astype(np.float32)
+        return replace(scores, floors=scored.draw(scores.floors, rows, group_frequencies(counts, last)[0]).astype(np.float32))
 
 
 def score_parts(scored: ScoredDocuments, k: int) -> dict[str, TopLabels]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,7 @@ class TrainedModel:
 
     combination: Combination | None  # the scorers and the calibration; None for a network that was saved without calibration
     analyser: Analyser  # finds the words of texts
+    reads_pieces: ClassVar[bool] = False  # whether something of it reads words that train has not, by their parts
 
     @property
     def scorers(self) -> FusedScorers | None:
@@ -64,7 +65,7 @@ class TrainedModel:
                 scoring.keep(rows, logits.dense(rows))
         parts = score_parts(scored, scoring.k) if scoring.parts else {}
         reasons = explain_labels(scored, self.combination.scorer_weights, top.labels) if scoring.reasons else ()
-        return replace(top, parts=parts, reasons=reasons)
+        return replace(top, trust=scored.trust, parts=parts, reasons=reasons)
 
     def attend(
         self, texts: Sequence[str], words: Documents, labels: Sequence[Sequence[int]], reporter: Reporter

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -199,6 +199,7 @@ class NetworkModel(TrainedModel):
     network: Network  # its decoder is folded: it cannot be trained further
     hardware: Hardware
     vocabulary: Sequence[str] = ()  # words of the run's relevance table, for decoders that look at words
+    reads_pieces: ClassVar[bool] = True
     fold: bool = True  # whether the decoder is made ready for scoring alone; a folded decoder shows no attention
 
     def __post_init__(self) -> None:
@@ -231,7 +232,8 @@ class NetworkModel(TrainedModel):
         if scoring.reasons and combine is not None and scored is not None:
             reasons = explain_labels(scored, combine.combination.scorer_weights, top.labels, combine.added)
         cut = measure_cut(live.tokens, scoring.evidence)
-        return replace(top, shortlist_recall=recall, cut=cut, parts=by_part | parts, reasons=reasons)
+        trust = None if scored is None else scored.trust
+        return replace(top, trust=trust, shortlist_recall=recall, cut=cut, parts=by_part | parts, reasons=reasons)
 
     @torch.no_grad()
     def weigh_tokens(

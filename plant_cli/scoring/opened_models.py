@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from plant_cli.api import LabelIndex, Reporter, Request, SilentReporter, StageContext, StageSpec
 from plant_cli.registry import installed
 from plant_cli.runs.runner import RequestRunner
 from plant_cli.scoring.decisions import Thresholds, read_thresholds
+from plant_cli.scoring.known_words import warn_of_unknown
 from plant_cli.scoring.models import ModelSource, TrainedModel, load_model
-from plant_cli.scoring.top_labels import Scoring
+from plant_cli.scoring.top_labels import Scoring, TopLabels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,18 +42,28 @@ class OpenModel:
     reporter: Reporter  # where progress goes
 
     def suggest(self, texts: Sequence[str], *, k: int = 10, batch: int = 16) -> list[list[Suggestion]]:
-        """The k best labels of each text, best first; none for an empty text."""
+        """The k best labels of each text, best first; none for an empty text, or one that tells a model without a network nothing."""
         top = self.model.score(texts, Scoring(name="texts", k=k, batch=batch, reporter=self.reporter))
-        rows = zip(texts, top.labels.tolist(), top.scores.tolist(), self.thresholds.select(top.labels).tolist(), strict=True)
+        told = self.find_told([f"text {number}" for number in range(1, len(texts) + 1)], texts, top)
+        rows = zip(told, top.labels.tolist(), top.scores.tolist(), self.thresholds.select(top.labels).tolist(), strict=True)
         ids, titles = self.labels.ids, self.labels.titles
         return [
             [
                 Suggestion(label=ids[label], title=titles[label], score=score, threshold=threshold)
                 for label, score, threshold in zip(*columns, strict=True)
-                if text.strip()
+                if speaks
             ]
-            for text, *columns in rows
+            for speaks, *columns in rows
         ]
+
+    def find_told(self, ids: Sequence[str], texts: Sequence[str], top: TopLabels) -> list[bool]:
+        """Whether each text tells the model anything, so that labels are suggested; a warning names those that tell nothing or little."""
+        given = [bool(text.strip()) for text in texts]
+        if top.trust is None:
+            return given
+        trust = np.where(given, top.trust, np.nan)
+        warn_of_unknown(ids, trust, self.reporter, reads_pieces=self.model.reads_pieces)
+        return given if self.model.reads_pieces else (trust > 0).tolist()
 
 
 def find_source(context: StageContext, folder: Path) -> ModelSource:

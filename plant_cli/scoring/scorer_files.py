@@ -26,10 +26,13 @@ from plant_cli.network.tensors import read_tensors, write_tensors
 from plant_cli.scoring.calibration import Calibration, IsotonicMap
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, NamedScorer, ask
+from plant_cli.scoring.known_words import KnownWords
+from plant_cli.scoring.packing import pack_strings, unpack_strings
 
 SCORERS_FILE = "scorers.json"
 FOLDER = "scorers"
-SHARED_TENSORS = "_shared"  # no scorer can have this name
+KNOWN_WORDS = "known_words"
+SHARED_TENSORS, WORD_TENSORS = "_shared", "_words"  # no scorer can have these names
 LARGE_TENSOR = 1 << 16  # bytes from which a tensor is stored once
 TRAIN_AGAIN = "train again: plant finetune --force"
 Tensors = Mapping[str, npt.NDArray[Any]]
@@ -39,14 +42,17 @@ def write_scorers(folder: Path, combination: Combination, figures: Mapping[str, 
     """Write the files into the folder of the model that they belong to, each atomically; `scorers.json` last."""
     fused, calibration = combination.scorers, combination.calibration
     scorers = [] if fused is None else fused.scorers
+    known = None if fused is None else fused.known
     tensors = [ask(one.name, "cannot be saved", one.scorer.tensors, promises.ARRAYS) for one in scorers]
+    if known is not None:
+        tensors.append({"words": pack_strings(known.words), "named": pack_strings(known.named), "frequencies": known.frequencies})
     (folder / FOLDER).mkdir(exist_ok=True)
     for old in (folder / FOLDER).iterdir():
         old.unlink()
     shared, elsewhere = share_tensors(tensors)
     files = {
-        scorer.name: {name: tensor for name, tensor in learned.items() if name not in stored}
-        for scorer, learned, stored in zip(scorers, tensors, elsewhere, strict=True)
+        own: {name: tensor for name, tensor in learned.items() if name not in stored}
+        for own, learned, stored in zip([*(one.name for one in scorers), WORD_TENSORS], tensors, elsewhere, strict=False)
     }
     for name, arrays in {**files, **({SHARED_TENSORS: shared} if shared else {})}.items():
         write_tensors(_path(folder, name), arrays, stamp(labels=label_hash), framework="np")
@@ -55,10 +61,11 @@ def write_scorers(folder: Path, combination: Combination, figures: Mapping[str, 
     content = {
         "scorers": [
             {"name": one.name, "options": one.chosen.options, "views": one.views, "alone": _write(fused.alone[one.name]), "shared": stored}
-            for one, stored in zip(scorers, elsewhere, strict=True)
+            for one, stored in zip(scorers, elsewhere, strict=False)
             if fused is not None
         ],
         "fusion": None if fused is None else _write(fused.fusion),
+        **({} if known is None else {KNOWN_WORDS: {"documents": known.documents, "enough": known.enough, "shared": elsewhere[-1]}}),
         "calibration": _write(calibration.linear),
         "curves": [{"least": c.least, "logits": c.logits.tolist(), "values": c.values.tolist()} for c in calibration.maps],
         "figures": dict(figures),
@@ -102,7 +109,8 @@ def read_scorers(folder: Path, labels: LabelIndex, analyser: Analyser, component
         if "figures" not in content:
             raise KeyError("figures")
         entries, hashed = content["scorers"], labels.hash
-        shared = _read_tensors(folder, SHARED_TENSORS, hashed) if any(entry["shared"] for entry in entries) else {}
+        heard = [content[KNOWN_WORDS]] if KNOWN_WORDS in content else []  # the first files had none
+        shared = _read_tensors(folder, SHARED_TENSORS, hashed) if any(entry["shared"] for entry in [*entries, *heard]) else {}
         named, alone = [], {}
         for entry in entries:
             chosen = Choice(name=str(entry["name"]), options=dict(entry["options"]))
@@ -111,13 +119,14 @@ def read_scorers(folder: Path, labels: LabelIndex, analyser: Analyser, component
             named.append(NamedScorer(chosen=chosen, scorer=scorer, views=int(entry["views"])))
             alone[chosen.name] = _read(entry["alone"])
         fusion = None if content["fusion"] is None else _read(content["fusion"])
+        known = _read_known(folder, heard[0], hashed, shared) if heard else None
         calibration = Calibration(linear=_read(content["calibration"]), maps=tuple(map(_read_map, content["curves"])))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         expected, todo = "the file as `plant finetune` wrote it", f"restore the file, or {TRAIN_AGAIN}"
         why = "a key is missing, or a value is not valid"
         raise damaged_file("the file of scorers", why, path, expected=expected, todo=todo) from error
     counts = np.asarray(labels.train_counts, dtype=np.int64)
-    scorers = None if fusion is None else FusedScorers(scorers=named, fusion=fusion, alone=alone, train_counts=counts)
+    scorers = None if fusion is None else FusedScorers(scorers=named, fusion=fusion, alone=alone, train_counts=counts, known=known)
     return Combination(scorers=scorers, calibration=calibration, train_counts=counts)
 
 
@@ -142,6 +151,15 @@ def _read_tensors(folder: Path, name: str, label_hash: str) -> Tensors:
     require_same(marks, path=path, what=what, todo=TRAIN_AGAIN, labels=label_hash)
     require_recorded(folder, f"{FOLDER}/{path.name}")
     return {tensor: read_only(array) for tensor, array in tensors.items()}
+
+
+def _read_known(folder: Path, content: dict[str, Any], label_hash: str, shared: Tensors) -> KnownWords:
+    tensors = {**_read_tensors(folder, WORD_TENSORS, label_hash), **{name: shared[key] for name, key in content["shared"].items()}}
+    words, frequencies = unpack_strings(tensors["words"]), tensors["frequencies"]
+    if frequencies.shape != (len(words),):
+        raise ValueError("words without frequencies")
+    named, documents = unpack_strings(tensors["named"]), int(content["documents"])
+    return KnownWords(words=words, frequencies=frequencies, named=named, documents=documents, enough=float(content["enough"]))
 
 
 def _path(folder: Path, name: str) -> Path:

@@ -29,6 +29,7 @@ from plant_cli.api import (
 from plant_cli.data.words import number_words
 from plant_cli.scoring.fused_scorers import FusedScorers, NamedScorer, ScoredDocuments, ScorerError, ask, check_scores
 from plant_cli.scoring.fusion import fit_fusion, gather_pairs, learned_nothing
+from plant_cli.scoring.known_words import KnownWords
 from plant_cli.scoring.sparse_scores import SparseScores, cut_folds, no_scores, order_shares
 from plant_cli.scoring.top_labels import Rows
 
@@ -178,5 +179,6 @@ def _weigh(fitted: Mapping[str, Fitted], given: ScorerInput, zero_shot: Mapping[
             "no label has both another training document and a place in the list of a scorer"
         )
     scorers = [scorer for scorer, _ in fitted.values()]
-    fused = FusedScorers(scorers=scorers, fusion=fusion, alone=alone, train_counts=counts)
+    known = KnownWords.fit(given.documents, given.names, given.rows)
+    fused = FusedScorers(scorers=scorers, fusion=fusion, alone=alone, train_counts=counts, known=known)
     return ScoredDocuments(scorers=fused, pairs=pairs, documents=given.documents.take(given.rows))

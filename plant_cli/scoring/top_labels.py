@@ -34,6 +34,7 @@ class TopLabels:
     shortlist_recall: float | None = None  # share of the K best that a shortlist proposed, on a sample; None: every label was scored
     cut: Cut = field(default_factory=Cut)  # what of the documents the network did not read
     parts: Mapping[str, TopLabels] = field(default_factory=dict)  # the best labels by each part of the model alone, if asked for
+    trust: npt.NDArray[np.float64] | None = None  # how far each document is believed (`KnownWords.trust`) [N]; None: unknown
     reasons: Sequence[Sequence[Reason]] = ()  # why, for each of the best labels [N, K], if asked for and there are scorers
 
     @classmethod

@@ -92,7 +92,7 @@ def rank_scored(judge: Judge, scored: ScoredDocuments, *, left_out: bool = False
     counts = judge.train_counts[: judge.labels]
     calibrated = calibrate(pairs, judge.sorted_gold, counts, prior=ALONE, by_frequency=True, left_out=left_out)
     every = TopLabels.of(build_combination(judge, calibrated, scored.scorers).calibrate(scored), LABELS_JUDGED)
-    best = pairs.top(calibrated.logits, LABELS_JUDGED)
+    best = pairs.top(scored.draw(calibrated.logits, pairs.rows, counts[pairs.labels]), LABELS_JUDGED)
     is_full = (np.bincount(pairs.rows, minlength=pairs.shape[0]) >= min(LABELS_JUDGED, pairs.shape[1]))[:, None]
     labels, scores = np.where(is_full, best.labels, every.labels), np.where(is_full, best.scores, every.scores)
     return calibrated, TopLabels(labels=labels, scores=scores, assigned_share=every.assigned_share)

@@ -16,6 +16,7 @@ from plant_cli.api import DataError, SilentReporter
 from plant_cli.commands.suggest import _round, _write
 from plant_cli.report.text import format_cell
 from plant_cli.scoring.fused_scorers import FusedScorers
+from plant_cli.scoring.opened_models import open_model
 
 
 @pytest.fixture
@@ -32,6 +33,11 @@ def trained(prepared: Any) -> Any:
 @pytest.fixture
 def listener() -> SilentReporter:
     return SilentReporter()
+
+
+def heard(listener: SilentReporter) -> list[str]:
+    """The warnings, but for those that a text tells the model little: the clinic knows no English."""
+    return [warning for warning in listener.warnings if "tell the model" not in warning]
 
 
 @pytest.mark.parametrize(
@@ -176,20 +182,20 @@ def test_rows_are_never_numbered_in_silence_where_there_may_be_ids(trained: Any,
     table = tmp_path / "new.csv"
     table.write_text("CASE_ID,sex,text\n17,f,fever\n4,f,cough\n")
     trained(path=str(table), reporter=listener)
-    (warning,) = listener.warnings
+    (warning,) = heard(listener)
     assert "numbered by row" in warning
     assert "'CASE_ID'" in warning
     assert "'sex'" not in warning
     table.write_text("text\nfever\ncough\n")
     trained(path=str(table), reporter=listener)
-    assert len(listener.warnings) == 1
+    assert len(heard(listener)) == 1
 
 
 def test_ids_that_repeat_or_are_missing_are_told(trained: Any, listener: SilentReporter, tmp_path: Path) -> None:
     table = tmp_path / "new.csv"
     table.write_text("doc_id,text\na,fever\nb,cough\na,fever\n,cough\n")
     trained(path=str(table), reporter=listener)
-    assert listener.warnings == [
+    assert heard(listener) == [
         "1 of 4 texts have no id in 'doc_id': the number of the row is taken instead",
         "2 of 4 texts share their id with another: 'a'",
     ]
@@ -209,9 +215,9 @@ def test_all_assigned_labels_are_found_or_it_is_said_that_there_may_be_more(trai
     file.write_text(json.dumps({**json.loads(file.read_text()), "value": 1e-9}))
     record_again(file.parent)
     found = trained(text="fever", assigned=True, reporter=listener)
-    assert (found.summary["suggestions"], listener.warnings) == (12, [])
+    assert (found.summary["suggestions"], heard(listener)) == (12, [])
     assert trained(text="fever", assigned=True, top_k=3, reporter=listener).summary["suggestions"] == 3
-    assert listener.warnings == ["in 1 texts the last of the 3 labels that were looked at is assigned: --top-k 30 looks at more"]
+    assert heard(listener) == ["in 1 texts the last of the 3 labels that were looked at is assigned: --top-k 30 looks at more"]
 
 
 def test_nothing_is_suggested_for_an_empty_text(trained: Any, listener: SilentReporter, tmp_path: Path) -> None:
@@ -221,7 +227,46 @@ def test_nothing_is_suggested_for_an_empty_text(trained: Any, listener: SilentRe
     found = pl.read_ndjson(tmp_path / "found.jsonl")
     assert found["doc_id"].to_list() == ["a", "b", "c"]
     assert [bool(labels) for labels in found["labels"].to_list()] == [True, False, False]
-    assert listener.warnings == ["2 of 3 texts are empty: nothing is suggested for them"]
+    assert heard(listener) == ["2 of 3 texts are empty: nothing is suggested for them"]
+    assert listener.warnings[1:] == [
+        "1 of 3 texts tell the model nothing: no word is one that it learned from; the network alone, which reads parts of words, "
+        "suggests labels (a)"
+    ]
+
+
+UNKNOWN = ["qwertz asdfgh", "2024 1234 56", "Иванов", " "]
+
+
+def test_without_a_network_nothing_is_suggested_for_a_text_of_unknown_words(
+    prepared: Any, listener: SilentReporter, tmp_path: Path
+) -> None:
+    """As text, folder, table and from Python; a usual text beside them is as it was alone."""
+    scorers = prepared("scorers")
+
+    def suggest(**options: Any) -> Any:
+        return scorers("suggest", reporter=listener, flags={"suggest": options})
+
+    usual = generate(documents=120, labels=12, seed=3).splits["test"].collect()["text"][0]
+    rows = suggest(text=usual).tables[0].rows
+    assert (len(rows) > 0, listener.warnings) == (True, [])
+    assert suggest(text=UNKNOWN[0]).summary["suggestions"] == 0
+    assert listener.warnings == [
+        "1 of 1 texts tell the model nothing: no word is one that it learned from; nothing is suggested for them (text)"
+    ]
+    texts = [*UNKNOWN, usual]
+    (tmp_path / "folder").mkdir()
+    for number, text in enumerate(texts):
+        (tmp_path / "folder" / f"{number}.txt").write_text(text)
+    pl.DataFrame({"doc_id": [*"01234"], "text": texts}).write_csv(tmp_path / "new.csv")
+    for path in ("folder", "new.csv"):
+        found = suggest(path=str(tmp_path / path)).tables[0].rows
+        assert [row[0] for row in found] == ["4"] * len(rows)
+        assert [row[1:] for row in found] == [row[1:] for row in rows]
+        assert "3 of 5 texts tell the model nothing" in listener.warnings[-1]
+        assert listener.warnings[-1].endswith("(0, 1, 2)")
+    answers = open_model(scorers.path, reporter=listener).suggest(texts)
+    assert [len(answer) for answer in answers] == [0, 0, 0, 0, len(rows)]
+    assert listener.warnings[-1].endswith("(text 1, text 2, text 3)")
 
 
 def test_columns_of_other_types_and_gaps_in_them_are_read(trained: Any, tmp_path: Path) -> None:

@@ -49,7 +49,8 @@ FIGURES = {"thresholds.json", "metrics.json", "intervals.json", "significance.js
 """Files of which only the numbers count; their sentences may be reworded."""
 
 LATER = ("label_indices", "description", "alternatives", "parents", "F1@5", "weighted-F1", "subset-accuracy", "Hamming-loss", "MRR")
-"""Columns and metrics that were added since the record was made: predictions name the same labels in `labels`, a vocabulary says more."""
+LATER += ("known_words", "_words.safetensors")
+"""Columns, metrics and files that were added since the record was made: predictions name the same labels in `labels`."""
 
 METRICS = ("MAP", "nDCG@5", "R@50", "micro-F1", "macro-F1")
 SAMPLED = 8
@@ -107,7 +108,7 @@ def run_recipe(name: str, folder: Path, corpora: Path | None = None, settings: S
 
 def take_fingerprint(run: Path) -> dict[str, Any]:
     """Hashes of everything that a finished run computed, and some figures in plain sight for other machines."""
-    files = [path for folder in FOLDERS for path in sorted((run / folder).rglob("*")) if "checkpoints" not in path.parts]
+    files = [path for folder in FOLDERS for path in sorted((run / folder).rglob("*")) if not {"checkpoints", *LATER} & {*path.parts}]
     hashes = {str(path.relative_to(run)): digest for path in files if (digest := hash_content(path))}
     return {"hashes": hashes, "figures": dict(sample_figures(run))}
 

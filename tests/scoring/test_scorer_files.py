@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +16,8 @@ from plant_cli.data.labels import LabelTable
 from plant_cli.scoring.calibration import Calibration, IsotonicMap
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, NamedScorer
+from plant_cli.scoring.known_words import KnownWords
+from plant_cli.scoring.packing import pack_strings
 from plant_cli.scoring.scorer_files import SCORERS_FILE, read_scorers, write_scorers
 
 
@@ -65,6 +67,38 @@ def read_tensors(folder: Path) -> list[Any]:
     assert found is not None
     assert found.scorers is not None
     return [one.scorer.tensors() for one in found.scorers.scorers]
+
+
+def test_known_words_are_read_again_and_share_what_scorers_have(tmp_path: Path) -> None:
+    words = tuple(f"word{number}" for number in range(9000))  # large enough to be stored once
+    known = KnownWords(words=words, frequencies=np.arange(9000), named=("bronchitis",), documents=9000, enough=7.5)
+    written = combine({"words": {"words": pack_strings(words)}})
+    assert written.scorers is not None
+    write(tmp_path, replace(written, scorers=replace(written.scorers, known=known)))
+    assert sorted(path.name for path in (tmp_path / "scorers").iterdir()) == [
+        "_shared.safetensors",
+        "_words.safetensors",
+        "words.safetensors",
+    ]
+    found = read(tmp_path)
+    assert found is not None
+    assert found.scorers is not None
+    again = found.scorers.known
+    assert again is not None
+    assert (again.words, again.named, again.documents, again.enough) == (words, ("bronchitis",), 9000, 7.5)
+    assert again.frequencies.tolist() == list(range(9000))
+    (tmp_path / "scorers" / "_words.safetensors").unlink()
+    with pytest.raises(ArtefactError, match="words"):
+        read(tmp_path)
+
+
+def test_files_from_before_there_were_known_words_believe_every_document(tmp_path: Path) -> None:
+    write(tmp_path, STORED)
+    assert "known_words" not in json.loads((tmp_path / SCORERS_FILE).read_text())
+    found = read(tmp_path)
+    assert found is not None
+    assert found.scorers is not None
+    assert found.scorers.known is None
 
 
 STORED = combine({"words": {"idf": np.array([1.5, 0.1])}, "titles": {"vectors": np.arange(6).reshape(2, 3)}})

@@ -1,0 +1,117 @@
+"""How much of a document a model can know: which of its words train has, and how much they tell.
+
+What words tell is their information, Σ ln((N + 1) / (n + 1)) in nats over the distinct words of a document, of which n of N training
+documents have each: the surprise of meeting them all, were they independent. A word of every training document tells nothing, and so does
+a word of none, unless most of its character n-grams are in words of train (another form, another compound).
+
+Scores are compared within a document, so that few words, or one n-gram by chance, look like as much evidence as a page. A document that
+tells less than is usual is therefore drawn to the base rates of labels: logit = t · logit + (1 - t) · logit(n_l / (N + 1)), where its
+trust t is its information over `enough`, at most 1. One that tells nothing has base rates, one that tells enough is as the model says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+from scipy.special import logit
+
+from plant_cli.api import Documents, Reporter
+from plant_cli.data.words import find_words
+from plant_cli.scoring.lexical import cut_word, document_frequencies
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+ENOUGH = 10.0  # nats: of two words that one in 150 documents has each
+POOREST = 0.05  # share of the training documents that may tell less
+LITTLE = 0.25  # trust below which a user is told
+PIECE = 4  # characters of an n-gram
+ALIKE = 0.5  # share of a word's n-grams that words of train must have
+TEXTS_SHOWN = 5  # ids in a message
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownWords:
+    """The words of train and of names of labels."""
+
+    words: Sequence[str]  # of training documents [V]
+    frequencies: Ints  # training documents that have each [V]
+    named: Sequence[str]  # words that names of labels have beside these
+    documents: int  # of train, N
+    enough: float  # information from which a document is believed, in nats
+
+    @classmethod
+    def fit(cls, documents: Documents, names: Documents, rows: Ints) -> KnownWords:
+        """Of training documents and names of labels; `rows` of the former say what is usual, each as if it were not in train."""
+        words, frequencies = tuple(documents.vocabulary), document_frequencies(documents.counts)
+        told = np.log(len(documents) / np.maximum(1, frequencies)) * (frequencies > 1)
+        return cls(
+            words=words,
+            frequencies=frequencies,
+            named=tuple(sorted(set(names.vocabulary).difference(words))),
+            documents=len(documents),
+            enough=min(ENOUGH, float(np.quantile(_add_up(documents.take(rows), told), POOREST))) if len(rows) else 0.0,
+        )
+
+    def trust(self, documents: Documents) -> Floats:
+        """How far documents are believed, from 0 (they tell nothing) to 1 [B]."""
+        known = find_words(documents, self._places)
+        told = np.where(known >= 0, self._told[known], 0.0)
+        poor = np.flatnonzero(_add_up(documents, told) < self.enough)
+        for number in np.unique(documents.counts[poor].indices).tolist():
+            if known[number] < 0:
+                told[number] = self._told_by_pieces(documents.vocabulary[number])
+        information = _add_up(documents, told)
+        return np.minimum(1.0, np.divide(information, self.enough, out=np.ones_like(information), where=self.enough > 0))
+
+    def draw(self, logits: npt.NDArray[Any], trust: Floats, counts: Ints) -> Floats:
+        """Logits drawn to those of base rates, by the trust in each one's document and the training documents of its label."""
+        base = logit(np.maximum(counts, 0.5) / (self.documents + 1))
+        drawn: Floats = np.where(trust < 1, trust * logits + (1 - trust) * base, logits)
+        return drawn
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        return {word: place for place, word in enumerate((*self.words, *self.named))}
+
+    @cached_property
+    def _told(self) -> Floats:
+        """What each word tells, and one that no training document has [V + named + 1]."""
+        told: Floats = np.log((self.documents + 1) / (1 + np.append(self.frequencies, np.zeros(len(self.named) + 1))))
+        return told
+
+    @cached_property
+    def _pieces(self) -> frozenset[str]:
+        return frozenset(piece for word in self._places for piece in cut_word(word, PIECE, PIECE))
+
+    def _told_by_pieces(self, word: str) -> float:
+        """What an unknown word tells: as much as one of a single document, times the share of its n-grams that others have."""
+        pieces = cut_word(word, PIECE, PIECE)
+        if not word.isalpha() or len(word) < PIECE:  # 2024 and 2025 are not forms of one word
+            return 0.0
+        share = sum(piece in self._pieces for piece in pieces) / len(pieces)
+        return share * float(np.log((self.documents + 1) / 2)) if share >= ALIKE else 0.0
+
+
+def _add_up(documents: Documents, told: Floats) -> Floats:
+    """What the distinct words of each document tell together [B]."""
+    information: Floats = csr_array(documents.counts > 0).astype(np.float64) @ told
+    return information
+
+
+def warn_of_unknown(ids: Sequence[str], trust: Floats, reporter: Reporter, *, reads_pieces: bool) -> None:
+    """Say which texts tell a model nothing, or little (NaN: nothing is said); `reads_pieces`: a network suggests labels all the same."""
+    nothing = "the network alone, which reads parts of words, suggests labels" if reads_pieces else "nothing is suggested for them"
+    for which, what, follows in (
+        (trust == 0, "tell the model nothing: no word is one that it learned from", nothing),
+        ((trust > 0) & (trust < LITTLE), "tell the model little: few words that it knows, or common ones", "scores are near base rates"),
+    ):
+        rows = np.flatnonzero(which).tolist()
+        if rows:
+            shown = ", ".join(ids[row] for row in rows[:TEXTS_SHOWN]) + (", …" if len(rows) > TEXTS_SHOWN else "")
+            reporter.warn(f"{len(rows)} of {len(ids)} texts {what}; {follows} ({shown})")
