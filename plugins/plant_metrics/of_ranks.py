@@ -21,7 +21,6 @@ from plant_cli.kit import (
     labels_counted,
     mean_of_documents,
     ratio_of_sums,
-    score_f1,
 )
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def compute_top_f1(data: MetricInput, options: TopF1Options) -> list[MetricValue
     Under the convention `annif`, which divides by what was returned, it is the F1@5 of Annif. Others take the F1 of the two means.
     """
     hits, sizes, gold = _hits_at(data, options.k), _sizes_at(data, options.k), count_gold(data)
-    return [mean_of_documents(f"F1@{k}", score_f1(hits[k], sizes[k], gold)) for k in options.k]
+    return [mean_of_documents(f"F1@{k}", divide(2 * hits[k], sizes[k] + gold)) for k in options.k]
 
 
 def compute_reciprocal_rank(data: MetricInput, options: object) -> list[MetricValue]:

@@ -113,5 +113,5 @@ def test_texts_that_tell_nothing_or_little_are_named(network: bool, follows: str
 def test_titles_of_labels_are_known_words() -> None:
     _, labels = clinic()
     assert fit().scorers.known is not None
-    [trust] = fit().scorers.known.trust(split(str(labels.titles[0])))  # type: ignore[union-attr]
+    [trust] = fit().scorers.known.trust(split(str(labels.titles[0])))
     assert trust > 0
