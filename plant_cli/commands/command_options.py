@@ -14,6 +14,7 @@ from plant_cli.evaluation.results import DEFAULT_METRICS, FEWEST_RESAMPLES, Scor
 from plant_cli.evaluation.targets import TARGET_FORM, parse_targets
 
 everyday = partial(option, level="everyday")  # in the short help of a command
+EXCLUDE_HELP = "A label that is not suggested, beside those of plant finetune --exclude: its id or title, or a file of them (repeatable)."
 SHARE_PATTERN = r"^\d+/\d+$"  # of a corpus, such as 2/4
 
 
@@ -261,6 +262,7 @@ class PredictOptions(Options):
         "Add a column `decisions` (assign, review or reject) by thresholds that `plant thresholds` chose: its folder, its tag, or a file.",
         path="or name",
     )
+    exclude: tuple[str, ...] = option((), EXCLUDE_HELP)
     auc: bool = everyday(False, "Keep the score of every label for AUC: 4 bytes each; `plant eval` can then report AUC.")
     cache_limit: float = option(
         8.0,
@@ -405,6 +407,7 @@ class SuggestOptions(Options):
         path="or name",
     )
     micro_batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1, was="batch")
+    exclude: tuple[str, ...] = option((), EXCLUDE_HELP)
     why: bool = everyday(
         False, "Say why each label is suggested: how much the network and each scorer add, and by which words, title or training documents."
     )

@@ -13,6 +13,7 @@ from plant_cli.relevance.relevance_table import load_statistics
 from plant_cli.runs.session import open_session
 from plant_cli.scoring.calibration import FLATTEST, Calibrated, find_flattest
 from plant_cli.scoring.decisions import describe_source, describe_tuning
+from plant_cli.scoring.excluded_labels import find_excluded
 from plant_cli.scoring.predictions import ALL_PARTS
 from plant_cli.scoring.scorer_fitting import FusionFit
 from plant_cli.training.judging import VALIDATION_METRICS, Gain
@@ -26,6 +27,7 @@ from plant_cli.training.training_options import FinetuneOptions
 def run(context: StageContext, options: FinetuneOptions) -> Result:
     """Fine-tune, keep the best epoch on validation, and tune the decision threshold there; or fit scorers alone."""
     corpus, tag, seed = context.corpus(), context.tag, context.machine.seed
+    find_excluded(options.exclude, corpus.labels)  # a name that no label has is told before hours of training
     if not options.network:
         stage = StageInputs(corpus=corpus, machine=context.machine, session=open_session(context), component=context.component)
         return _report_scorers(finetune_scorers(stage, options), options, seed, tag)

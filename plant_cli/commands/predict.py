@@ -14,6 +14,7 @@ from plant_cli.network.candidates import propose
 from plant_cli.relevance.relevance_table import load_statistics
 from plant_cli.runs.session import open_session
 from plant_cli.runs.word_store import open_words
+from plant_cli.scoring.excluded_labels import find_excluded
 from plant_cli.scoring.models import has_network, load_model
 from plant_cli.scoring.opened_models import find_source
 from plant_cli.scoring.predictions import PREDICTIONS, require_room, write_part_predictions, write_predictions, writing_scores
@@ -46,6 +47,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
         proposed = propose(shortlist, statistics, {split.name: (split.texts, words)}, context.reporter)
     model = load_model(find_source(context, folder))
     scoring = replace(score_split(context, options, split), candidates=proposed.get(split.name), parts=True)
+    scoring = replace(scoring, excluded=find_excluded(options.exclude, corpus.labels))
     if options.auc:
         with writing_scores(context.folder, split.doc_ids, len(corpus.labels), corpus.labels.hash) as kept:
             top = model.score(split.texts, replace(scoring, keep=kept.write))

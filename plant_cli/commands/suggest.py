@@ -15,6 +15,7 @@ from plant_cli.evaluation.systems import find_chosen
 from plant_cli.network.cuts import Cut, cut_summary
 from plant_cli.report.text import show_count
 from plant_cli.scoring.decisions import Thresholds
+from plant_cli.scoring.excluded_labels import find_excluded
 from plant_cli.scoring.models import TrainedModel
 from plant_cli.scoring.new_texts import TextReader
 from plant_cli.scoring.opened_models import OpenModel, open_in
@@ -51,6 +52,7 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
             batch=options.micro_batch,
             reporter=context.reporter,
             should_stop=lambda: context.stopping,
+            excluded=find_excluded(options.exclude, opened.labels),
             reasons=options.why,
         ),
     )

@@ -172,6 +172,7 @@ class Combination:
     scorers: FusedScorers | None  # None: there is a network alone
     calibration: Calibration  # of the network, where there is one, and then of the scorers together
     train_counts: Ints  # training documents of each label [L]
+    excluded: Sequence[int] = ()  # labels that are never suggested
 
     @property
     def scorer_weights(self) -> npt.NDArray[np.float32]:

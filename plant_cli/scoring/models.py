@@ -17,7 +17,9 @@ from plant_cli.relevance.relevance_table import read_counted_words
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, explain_labels, score_parts
 from plant_cli.scoring.scorer_files import read_scorers
 from plant_cli.scoring.sparse_scores import DOCUMENTS_BETWEEN_CHECKS
-from plant_cli.scoring.top_labels import Scoring, TopLabels, raise_if_stopped
+from plant_cli.scoring.top_labels import Logits, Rows, Scoring, TopLabels, raise_if_stopped
+
+NEVER = -1e4  # logit of an excluded label, where every logit is kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +54,21 @@ class TrainedModel:
         return self.split(texts) if scoring.words is None else scoring.words()
 
     def score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
-        """The k best labels of each text."""
+        """The k best labels of each text that are not excluded."""
+        excluded = np.array(sorted({*scoring.excluded, *(self.combination.excluded if self.combination else ())}), dtype=np.int64)
+        if not len(excluded):
+            return self._score(texts, scoring)
+
+        def keep(rows: Rows, logits: Logits) -> None:
+            left = logits.copy()
+            left[:, excluded] = NEVER
+            assert scoring.keep is not None  # else nothing is kept
+            scoring.keep(rows, left)
+
+        wider = replace(scoring, k=scoring.k + len(excluded), keep=None if scoring.keep is None else keep)
+        return self._score(texts, wider).bar(excluded, scoring.k)
+
+    def _score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
         assert self.combination is not None  # there is nothing else to score with
         assert self.scorers is not None
         scored = self.scorers.score(self._words(texts, scoring), scoring.reporter, scoring.name)

@@ -208,8 +208,7 @@ class NetworkModel(TrainedModel):
             with self.hardware.autocast():
                 self.network.fold_decoder()
 
-    def score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
-        """The k best labels of each text."""
+    def _score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
         words = self._words(texts, scoring) if self.scorers is not None or self.network.needs_words else None
         scored = None if self.scorers is None or words is None else self.scorers.score(words, scoring.reporter, scoring.name)
         live = self._read(texts, words, scoring)

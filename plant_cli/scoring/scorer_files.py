@@ -68,6 +68,7 @@ def write_scorers(folder: Path, combination: Combination, figures: Mapping[str, 
         **({} if known is None else {KNOWN_WORDS: {"documents": known.documents, "enough": known.enough, "shared": elsewhere[-1]}}),
         "calibration": _write(calibration.linear),
         "curves": [{"least": c.least, "logits": c.logits.tolist(), "values": c.values.tolist()} for c in calibration.maps],
+        **({"excluded": list(combination.excluded)} if combination.excluded else {}),
         "figures": dict(figures),
         "analyser_hash": analyser_hash,
     }
@@ -119,6 +120,9 @@ def read_scorers(folder: Path, labels: LabelIndex, analyser: Analyser, component
             named.append(NamedScorer(chosen=chosen, scorer=scorer, views=int(entry["views"])))
             alone[chosen.name] = _read(entry["alone"])
         fusion = None if content["fusion"] is None else _read(content["fusion"])
+        excluded = tuple(map(int, content.get("excluded", ())))
+        if any(not 0 <= label < len(labels) for label in excluded):
+            raise ValueError("a label that there is not")
         known = _read_known(folder, heard[0], hashed, shared) if heard else None
         calibration = Calibration(linear=_read(content["calibration"]), maps=tuple(map(_read_map, content["curves"])))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -127,7 +131,7 @@ def read_scorers(folder: Path, labels: LabelIndex, analyser: Analyser, component
         raise damaged_file("the file of scorers", why, path, expected=expected, todo=todo) from error
     counts = np.asarray(labels.train_counts, dtype=np.int64)
     scorers = None if fusion is None else FusedScorers(scorers=named, fusion=fusion, alone=alone, train_counts=counts, known=known)
-    return Combination(scorers=scorers, calibration=calibration, train_counts=counts)
+    return Combination(scorers=scorers, calibration=calibration, train_counts=counts, excluded=excluded)
 
 
 def _load(folder: Path, chosen: Choice, tensors: Tensors, component: ComponentLookup) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,6 +44,19 @@ class TopLabels:
         pairs = scores.matrix.shape[0] * scores.matrix.shape[1]
         return cls(labels=labels, scores=distinct_probabilities(logits.astype(np.float64)), assigned_share=above / max(1, pairs))
 
+    def bar(self, excluded: Rows, k: int | None = None) -> TopLabels:
+        """The same with excluded labels behind all others, at score 0; with `k` the k best labels that are not excluded."""
+        out = np.isin(self.labels, excluded)
+        order = np.argsort(out + 2 * np.isneginf(self.scores), axis=1, kind="stable")
+        if k is not None:
+            order = order[:, : min(k, self.labels.shape[1] - int(out.sum(axis=1).max(initial=0)))]
+        reasons = (
+            [[row[place] for place in places] for row, places in zip(self.reasons, order.tolist(), strict=True)] if self.reasons else ()
+        )
+        labels, scores = (np.take_along_axis(part, order, axis=1) for part in (self.labels, np.where(out, 0.0, self.scores)))
+        parts = {name: part.bar(excluded, k) for name, part in self.parts.items()}
+        return replace(self, labels=labels, scores=scores, reasons=reasons, parts=parts)
+
 
 def raise_if_stopped(should_stop: Callable[[], bool]) -> None:
     """`Interrupted` once the user asked to stop."""
@@ -66,6 +79,7 @@ class Scoring:
     words: Callable[[], Documents] | None = None  # gives the texts as words; None: they are split now
     parts: bool = False  # whether each part's own best labels are wanted, too
     cache: SplitCache | None = None  # keeps tokens and hidden states; None: they are made now
+    excluded: Sequence[int] = ()  # labels that are not suggested, beside those that the model excludes
     reasons: bool = False  # whether it is wanted, too, why the best labels are likely
 
 

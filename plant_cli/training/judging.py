@@ -52,7 +52,10 @@ class Judge:
     """Measures best labels on a split; macro-F1 and micro-F1 each at the threshold that is best for it there.
 
     `documents` are those of train; `families` of metrics together give `VALIDATION_METRICS`; the threshold maximises the `objective`.
+    `excluded` labels are never suggested.
     """
+
+    excluded: Sequence[int] = ()
 
     def __init__(self, split: Split, labels: LabelIndex, documents: int, families: Sequence[Family], objective: Objective) -> None:
         self.split, self.index, self.train_documents, self.families, self.objective = split, labels, documents, families, objective
@@ -71,6 +74,7 @@ class Judge:
 
     def figures(self, top: TopLabels) -> dict[str, float]:
         """MAP, P@5, micro-F1 and macro-F1, as fractions."""
+        top = self.bar(top)
         at_threshold: dict[str, dict[str, Metric]] = {objective: self._measure(top, objective) for objective in OBJECTIVES}
         best_for = {
             name: at_threshold.get(name, at_threshold[self.objective]) for name in VALIDATION_METRICS
@@ -79,11 +83,16 @@ class Judge:
 
     def gain(self, top: TopLabels, other: TopLabels) -> Gain:
         """What some scores gain on others in MAP."""
-        mine, others = (cast("MetricValue", self._measure(scores, self.objective)[TESTED_METRIC]) for scores in (top, other))
+        measured = (self._measure(self.bar(scores), self.objective)[TESTED_METRIC] for scores in (top, other))
+        mine, others = (cast("MetricValue", value) for value in measured)
         difference = compute_value(mine) - compute_value(others)
         drawn = resample([mine, others], RESAMPLES, np.random.default_rng(FIXED_SEED))
         low, high = interval(difference, drawn[0] - drawn[1], LEVEL, within=(-1.0, 1.0))
         return Gain(difference=difference, low=low, high=high)
+
+    def bar(self, top: TopLabels) -> TopLabels:
+        """Best labels with those that are never suggested behind all others."""
+        return top.bar(np.array(self.excluded, dtype=np.int64)) if self.excluded else top
 
     def _measure(self, top: TopLabels, objective: Objective) -> dict[str, Metric]:
         """Every figure of the families at the threshold that is best for an objective."""
@@ -103,6 +112,7 @@ class Judge:
 
         The best labels of validation are saved, too: `plant thresholds` chooses other thresholds by them.
         """
+        top = self.bar(top)
         threshold = tune_threshold(top.labels, top.scores, self.gold, self.labels, self.objective).value
         value: float | list[float] = threshold
         if tune == "per-label":  # the one for all where validation has no document of the label among those scored highest

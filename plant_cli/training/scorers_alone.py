@@ -11,6 +11,7 @@ import numpy as np
 
 from plant_cli.api import DataError, ScorerSpec, Split
 from plant_cli.scoring.calibration import Calibrated, calibrate
+from plant_cli.scoring.excluded_labels import find_excluded
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, ScoredDocuments, score_parts
 from plant_cli.scoring.scorer_files import write_scorers
 from plant_cli.scoring.scorer_fitting import FusionFit, fit_scorers
@@ -100,13 +101,16 @@ def rank_scored(judge: Judge, scored: ScoredDocuments, *, left_out: bool = False
 
 def build_combination(judge: Judge, calibrated: Calibrated, scorers: FusedScorers | None) -> Combination:
     """Scorers beside a network, or without one, under a calibration; without scorers there is a network alone."""
-    return Combination(scorers=scorers, calibration=calibrated.calibration, train_counts=judge.train_counts[: judge.labels])
+    counts = judge.train_counts[: judge.labels]
+    return Combination(scorers=scorers, calibration=calibrated.calibration, train_counts=counts, excluded=judge.excluded)
 
 
 def make_judge(given: StageInputs, options: FinetuneOptions, split: Split) -> Judge:
     """What measures scores of a split."""
     objective = "micro-F1" if options.tune == "micro-F1" else "macro-F1"
-    return Judge(split, given.corpus.labels, given.corpus.sizes["train"], find_families(given.component), objective)  # type: ignore[arg-type]
+    judge = Judge(split, given.corpus.labels, given.corpus.sizes["train"], find_families(given.component), objective)  # type: ignore[arg-type]
+    judge.excluded = find_excluded(options.exclude, given.corpus.labels)
+    return judge
 
 
 def judge_parts(judge: Judge, scored: ScoredDocuments) -> dict[str, dict[str, float]]:

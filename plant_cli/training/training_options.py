@@ -247,6 +247,12 @@ class FinetuneOptions(TrainingOptions):
         was="threshold",
     )
 
+    exclude: tuple[str, ...] = option(
+        (),
+        "A label that is never suggested, in this model: its id or title, or a file with one on each line (repeatable).",
+        level="everyday",
+    )
+
     @property
     def plants_tables(self) -> bool:
         """Whether label tables start from prototypes, if the decoder can."""

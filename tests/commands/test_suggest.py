@@ -234,6 +234,31 @@ def test_nothing_is_suggested_for_an_empty_text(trained: Any, listener: SilentRe
     ]
 
 
+def test_excluded_labels_are_neither_suggested_nor_predicted_nor_assigned(clinic: Any, tmp_path: Path) -> None:
+    """What `finetune` excludes is kept with the model; figures and threshold of validation know of it; eval counts them as missed."""
+    given = {"network": False, "scorers": ["words"]}
+    clinic("finetune", flags={"finetune": given})
+    best = clinic("suggest", flags={"suggest": {"text": generate(documents=120, labels=12, seed=3).splits["test"].collect()["text"][0]}})
+    first, second = (row[1] for row in best.tables[0].rows[:2])
+    (tmp_path / "never.txt").write_text(f"{first}\nno such label\n")
+    clinic("finetune", tag="some", flags={"finetune": {**given, "exclude": [str(tmp_path / "never.txt")]}})
+    judged = pl.read_parquet(clinic.path / "finetune-some" / "validation.parquet").explode("labels", "scores")
+    assert set(judged.filter(pl.col("labels") == first)["scores"]) == {0.0}
+    assert judged.filter(pl.col("labels") != first)["scores"].min() > 0.0
+    clinic("predict", tag="some", flags={"predict": {"top_k": 100, "exclude": [second]}})
+    folder = clinic.path / "predict-some"
+    for path in (folder / "predictions.parquet", *(folder / "parts").glob("*.parquet")):
+        listed = set(pl.read_parquet(path)["labels"].explode().to_list())
+        assert len(listed) == 10
+        assert not listed & {first, second}
+    found = clinic("eval", tag="some", flags={"eval": {"bootstrap": 0}}).data
+    assert found["labels_never"]["listed"] == 2
+    rows = open_model(clinic.path, "some").suggest(["fever", best.tables[0].rows[0][2] or ""], k=100)
+    assert {one.label for text in rows for one in text}.isdisjoint({first})
+    with pytest.raises(DataError, match="no label is named 'nowhere'"):
+        clinic("suggest", flags={"suggest": {"text": "fever", "exclude": ["nowhere"]}})
+
+
 UNKNOWN = ["qwertz asdfgh", "2024 1234 56", "Иванов", " "]
 
 
