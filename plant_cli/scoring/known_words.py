@@ -6,7 +6,9 @@ a word of none, unless most of its character n-grams are in words of train (anot
 
 Scores are compared within a document, so that few words, or one n-gram by chance, look like as much evidence as a page. A document that
 tells less than is usual is therefore drawn to the base rates of labels: logit = t · logit + (1 - t) · logit(n_l / (N + 1)), where its
-trust t is its information over `enough`, at most 1. One that tells nothing has base rates, one that tells enough is as the model says.
+trust t is its information over `enough`, at most 1, times the share of its words that are known over `share`, at most 1 too: in a text of
+another language the few words that train happens to have are rare ones. A document that tells nothing has base rates; a usual one is as
+the model says.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 ENOUGH = 10.0  # nats: of two words that one in 150 documents has each
 POOREST = 0.05  # share of the training documents that may tell less
+ASSUMED = 3  # known words that every document is assumed to have more, so that short texts are judged by what their words tell
+UNLIKE = 0.5  # of the share of known words that all but the poorest of them have
 LITTLE = 0.25  # trust below which a user is told
 PIECE = 4  # characters of an n-gram
 ALIKE = 0.5  # share of a word's n-grams that words of train must have
@@ -44,30 +48,37 @@ class KnownWords:
     named: Sequence[str]  # words that names of labels have beside these
     documents: int  # of train, N
     enough: float  # information from which a document is believed, in nats
+    share: float  # of known words among the distinct words of a document, from which it is believed
 
     @classmethod
     def fit(cls, documents: Documents, names: Documents, rows: Ints) -> KnownWords:
         """Of training documents and names of labels; `rows` of the former say what is usual, each as if it were not in train."""
         words, frequencies = tuple(documents.vocabulary), document_frequencies(documents.counts)
-        told = np.log(len(documents) / np.maximum(1, frequencies)) * (frequencies > 1)
+        told, usual = np.log(len(documents) / np.maximum(1, frequencies)) * (frequencies > 1), documents.take(rows)
+        least = [float(np.quantile(values, POOREST)) if len(rows) else 0.0 for values in _add_up(usual, told, frequencies > 1)]
         return cls(
             words=words,
             frequencies=frequencies,
             named=tuple(sorted(set(names.vocabulary).difference(words))),
             documents=len(documents),
-            enough=min(ENOUGH, float(np.quantile(_add_up(documents.take(rows), told), POOREST))) if len(rows) else 0.0,
+            enough=min(ENOUGH, least[0]),
+            share=UNLIKE * least[1],
         )
 
     def trust(self, documents: Documents) -> Floats:
         """How far documents are believed, from 0 (they tell nothing) to 1 [B]."""
         known = find_words(documents, self._places)
         told = np.where(known >= 0, self._told[known], 0.0)
-        poor = np.flatnonzero(_add_up(documents, told) < self.enough)
+        information, shares = _add_up(documents, told, known >= 0)
+        poor = np.flatnonzero((information < self.enough) | (shares < self.share))
         for number in np.unique(documents.counts[poor].indices).tolist():
             if known[number] < 0:
                 told[number] = self._told_by_pieces(documents.vocabulary[number])
-        information = _add_up(documents, told)
-        return np.minimum(1.0, np.divide(information, self.enough, out=np.ones_like(information), where=self.enough > 0))
+        values = _add_up(documents, told, known >= 0)
+        some = _add_up(documents, ((known >= 0) | (told > 0)).astype(np.float64), known >= 0)[0] > 0
+        parts = [np.minimum(1.0, one / least) for one, least in zip(values, (self.enough, self.share), strict=True) if least > 0]
+        trust: Floats = np.prod([some, *parts], axis=0)
+        return trust
 
     def draw(self, logits: npt.NDArray[Any], trust: Floats, counts: Ints) -> Floats:
         """Logits drawn to those of base rates, by the trust in each one's document and the training documents of its label."""
@@ -98,10 +109,10 @@ class KnownWords:
         return share * float(np.log((self.documents + 1) / 2)) if share >= ALIKE else 0.0
 
 
-def _add_up(documents: Documents, told: Floats) -> Floats:
-    """What the distinct words of each document tell together [B]."""
-    information: Floats = csr_array(documents.counts > 0).astype(np.float64) @ told
-    return information
+def _add_up(documents: Documents, told: Floats, known: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """What the distinct words of each document tell together [B], and which share of them, and of some more, is known [B]."""
+    has = csr_array(documents.counts > 0).astype(np.float64)
+    return has @ told, (has @ known.astype(np.float64) + ASSUMED) / (np.diff(has.indptr) + ASSUMED)
 
 
 def warn_of_unknown(ids: Sequence[str], trust: Floats, reporter: Reporter, *, reads_pieces: bool) -> None:

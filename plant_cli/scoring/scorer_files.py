@@ -31,7 +31,7 @@ from plant_cli.scoring.packing import pack_strings, unpack_strings
 
 SCORERS_FILE = "scorers.json"
 FOLDER = "scorers"
-KNOWN_WORDS = "known_words"
+KNOWN_WORDS, USUAL = "known_words", ("documents", "enough", "share")
 SHARED_TENSORS, WORD_TENSORS = "_shared", "_words"  # no scorer can have these names
 LARGE_TENSOR = 1 << 16  # bytes from which a tensor is stored once
 TRAIN_AGAIN = "train again: plant finetune --force"
@@ -65,7 +65,7 @@ def write_scorers(folder: Path, combination: Combination, figures: Mapping[str, 
             if fused is not None
         ],
         "fusion": None if fused is None else _write(fused.fusion),
-        **({} if known is None else {KNOWN_WORDS: {"documents": known.documents, "enough": known.enough, "shared": elsewhere[-1]}}),
+        **({} if known is None else {KNOWN_WORDS: {**{name: getattr(known, name) for name in USUAL}, "shared": elsewhere[-1]}}),
         "calibration": _write(calibration.linear),
         "curves": [{"least": c.least, "logits": c.logits.tolist(), "values": c.values.tolist()} for c in calibration.maps],
         **({"excluded": list(combination.excluded)} if combination.excluded else {}),
@@ -162,8 +162,9 @@ def _read_known(folder: Path, content: dict[str, Any], label_hash: str, shared: 
     words, frequencies = unpack_strings(tensors["words"]), tensors["frequencies"]
     if frequencies.shape != (len(words),):
         raise ValueError("words without frequencies")
-    named, documents = unpack_strings(tensors["named"]), int(content["documents"])
-    return KnownWords(words=words, frequencies=frequencies, named=named, documents=documents, enough=float(content["enough"]))
+    documents, enough, share = (float(content[name]) for name in USUAL)
+    named = unpack_strings(tensors["named"])
+    return KnownWords(words=words, frequencies=frequencies, named=named, documents=int(documents), enough=enough, share=share)
 
 
 def _path(folder: Path, name: str) -> Path:

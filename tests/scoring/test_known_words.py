@@ -26,10 +26,12 @@ def split(*texts: str) -> Any:
     return number_words(map(PLAIN.spell, texts))
 
 
-def learn(enough: float = 2.0) -> KnownWords:
+def learn(enough: float = 2.0, share: float = 0.0) -> KnownWords:
     """Words of four documents, and one that only names of labels have."""
     counts = {"the": 4, "fever": 2, "rises": 1, "falls": 1, "cough": 1, "leg": 1}
-    return KnownWords(words=tuple(counts), frequencies=np.array([*counts.values()]), named=("bronchitis",), documents=4, enough=enough)
+    return KnownWords(
+        words=tuple(counts), frequencies=np.array([*counts.values()]), named=("bronchitis",), documents=4, enough=enough, share=share
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,13 +55,21 @@ def test_what_words_tell(text: str, told: float) -> None:
     assert trust == pytest.approx(min(1.0, told / 2.0))
 
 
+def test_a_text_of_another_language_is_not_believed_for_the_rare_words_that_train_happens_to_have() -> None:
+    """Of nine words three are known; where usual texts know most, these are less than half of it."""
+    text = split("leg falls bronchitis une est dans la sur ce")
+    assert learn(share=0.8).trust(text) == pytest.approx((3 + 3) / (9 + 3) / 0.8)
+    assert learn(share=0.4).trust(text) == 1.0
+
+
 def test_what_is_usual_is_said_by_left_out_documents() -> None:
     """Of four documents each is asked as if it were not in train, where its own rare words are not known."""
     found = KnownWords.fit(split(*TRAIN), split("night cough"), np.arange(4))
     assert dict(zip(found.words, found.frequencies.tolist(), strict=True))["fever"] == 2
     assert (found.named, found.documents) == (("night",), 4)
     assert found.enough == 0.0  # two of four know nothing but "the"
-    assert found.trust(split("qwertz", "")).tolist() == [1.0, 1.0]  # where usual documents tell nothing, none is suspected
+    assert found.share == pytest.approx(0.5 * np.quantile([5 / 6, 5 / 6, 4 / 5, 4 / 5], 0.05))
+    assert found.trust(split("the", "qwertz")).tolist() == [1.0, 0.0]  # where usual documents tell nothing, words need but be known
     many = split(*(["fever cough"] * 3 + ["other"] * 200))
     assert KnownWords.fit(many, split(), np.arange(3)).enough == pytest.approx(2 * np.log(203 / 3))
     assert KnownWords.fit(split(*["a b c d e"] * 3, *["other"] * 200), split(), np.arange(3)).enough == 10.0

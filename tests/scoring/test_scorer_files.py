@@ -71,7 +71,7 @@ def read_tensors(folder: Path) -> list[Any]:
 
 def test_known_words_are_read_again_and_share_what_scorers_have(tmp_path: Path) -> None:
     words = tuple(f"word{number}" for number in range(9000))  # large enough to be stored once
-    known = KnownWords(words=words, frequencies=np.arange(9000), named=("bronchitis",), documents=9000, enough=7.5)
+    known = KnownWords(words=words, frequencies=np.arange(9000), named=("bronchitis",), documents=9000, enough=7.5, share=0.25)
     written = combine({"words": {"words": pack_strings(words)}})
     assert written.scorers is not None
     write(tmp_path, replace(written, scorers=replace(written.scorers, known=known)))
@@ -85,7 +85,7 @@ def test_known_words_are_read_again_and_share_what_scorers_have(tmp_path: Path) 
     assert found.scorers is not None
     again = found.scorers.known
     assert again is not None
-    assert (again.words, again.named, again.documents, again.enough) == (words, ("bronchitis",), 9000, 7.5)
+    assert (again.words, again.named, again.documents, again.enough, again.share) == (words, ("bronchitis",), 9000, 7.5, 0.25)
     assert again.frequencies.tolist() == list(range(9000))
     (tmp_path / "scorers" / "_words.safetensors").unlink()
     with pytest.raises(ArtefactError, match="words"):
