@@ -34,7 +34,7 @@ POOREST = 0.05  # share of the training documents that may tell less
 ASSUMED = 3  # known words that every document is assumed to have more, so that short texts are judged by what their words tell
 UNLIKE = 0.5  # of the share of known words that all but the poorest of them have
 LITTLE = 0.25  # trust below which a user is told
-PIECE = 4  # characters of an n-gram
+PIECE_LENGTH = 4  # characters of an n-gram
 ALIKE = 0.5  # share of a word's n-grams that words of train must have
 TEXTS_SHOWN = 5  # ids in a message
 
@@ -98,12 +98,12 @@ class KnownWords:
 
     @cached_property
     def _pieces(self) -> frozenset[str]:
-        return frozenset(piece for word in self._places for piece in cut_word(word, PIECE, PIECE))
+        return frozenset(piece for word in self._places for piece in cut_word(word, PIECE_LENGTH, PIECE_LENGTH))
 
     def _told_by_pieces(self, word: str) -> float:
         """What an unknown word tells: as much as one of a single document, times the share of its n-grams that others have."""
-        pieces = cut_word(word, PIECE, PIECE)
-        if not word.isalpha() or len(word) < PIECE:  # 2024 and 2025 are not forms of one word
+        pieces = cut_word(word, PIECE_LENGTH, PIECE_LENGTH)
+        if not word.isalpha() or len(word) < PIECE_LENGTH:  # 2024 and 2025 are not forms of one word
             return 0.0
         share = sum(piece in self._pieces for piece in pieces) / len(pieces)
         return share * float(np.log((self.documents + 1) / 2)) if share >= ALIKE else 0.0

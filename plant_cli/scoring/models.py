@@ -19,7 +19,7 @@ from plant_cli.scoring.scorer_files import read_scorers
 from plant_cli.scoring.sparse_scores import DOCUMENTS_BETWEEN_CHECKS
 from plant_cli.scoring.top_labels import Logits, Rows, Scoring, TopLabels, raise_if_stopped
 
-NEVER = -1e4  # logit of an excluded label, where every logit is kept
+EXCLUDED_LOGIT = -1e4  # logit of an excluded label, where every logit is kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class TrainedModel:
 
         def keep(rows: Rows, logits: Logits) -> None:
             left = logits.copy()
-            left[:, excluded] = NEVER
+            left[:, excluded] = EXCLUDED_LOGIT
             assert scoring.keep is not None  # else nothing is kept
             scoring.keep(rows, left)
 
