@@ -319,13 +319,13 @@ from plant_cli.scoring.ridge import (
     merge_twins as merge_twins,
 )
 from plant_cli.scoring.ridge import (
+    regress_on_own_terms as regress_on_own_terms,
+)
+from plant_cli.scoring.ridge import (
     score_neighbours as score_neighbours,
 )
 from plant_cli.scoring.ridge import (
     solve_labels as solve_labels,
-)
-from plant_cli.scoring.ridge import (
-    solve_ridge as solve_ridge,
 )
 from plant_cli.scoring.ridge import (
     weigh_terms as weigh_terms,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -14,6 +15,8 @@ from scipy.sparse import csr_array, vstack
 
 from plant_cli.api.options import FIXED_SEED
 from plant_cli.data.blocks import top_k
+from plant_cli.data.words import choose_columns
+from plant_cli.scoring.lexical import cut_by_words
 from plant_cli.scoring.sparse_scores import cut_rows, keep_best
 
 Floats32 = npt.NDArray[np.float32]
@@ -138,6 +141,7 @@ def leave_out_neighbours(
 
 RIDGE_STRENGTH = 0.3
 TERMS = 1000  # weights kept of a label
+SYSTEMS = 1 << 26  # entries of systems of equations that are held at a time: 256 MB
 COLUMNS_PER_SAMPLE = 8  # one column in so many is looked at first, to see how large the weights that are kept are
 
 
@@ -260,26 +264,99 @@ def merge_twins(gold: csr_array) -> tuple[csr_array, npt.NDArray[np.int64]]:
     return csr_array(gold[:, firsts]), np.array(label_of, dtype=np.int64)
 
 
-def solve_ridge(
-    documents: csr_array, right: Floats32, strength: float = RIDGE_STRENGTH, tolerance: float = 1e-4, steps: int = 500
-) -> Floats32:
-    """(X Xᵀ + λ I)⁻¹ R by conjugate gradients, [N, R] float32, for documents X, csr [N, V], too many for a kernel [N, N].
+def regress_on_own_terms(
+    train: csr_array, gold: csr_array, strength: float, terms: AnyInts, advance: Callable[[int], None] = lambda labels: None
+) -> csr_array:
+    """Ridge weights of labels on the terms that weigh most in their own documents, csr [L, V] float32.
 
-    With gold labels as R, Xᵀ of the result is the weights of terms. With columns of the identity it is rows of M, for exact
-    leave-one-out scores of some documents. Memory is 4 matrices of the size of R. It ends when the residual is a share of `tolerance`
-    of the length of each column of R.
+    For a label with the terms F they are (X_Fᵀ X_F + λ m I)⁻¹ X_Fᵀ y: all documents count, those without the label with y = 0. m is the
+    mean squared length of the label's documents in F, so that λ means the same for short documents and long ones. The products of terms
+    are computed once for many labels and no [V, V] matrix is kept: time grows with the documents, not with documents times labels.
+
+    Args:
+        train: vectors X of the training documents, csr [N, V] float32, not negative, columns ascending.
+        gold: their labels, csr [N, L] of ones.
+        strength: λ > 0.
+        terms: how many terms each label has at most, ≥ 1 [L].
+        advance: told how many labels are done.
     """
-    by_term, solution, residual = csr_array(documents.T), np.zeros_like(right, dtype=np.float32), np.array(right, dtype=np.float32)
-    direction, squares = residual.copy(), np.einsum("ij,ij->j", residual, residual)
-    wanted = squares * tolerance**2
-    for _ in range(steps):
-        if np.all(squares <= wanted):
-            break
-        image = documents @ (by_term @ direction) + np.float32(strength) * direction
-        step = squares / np.maximum(np.einsum("ij,ij->j", direction, image), np.finfo(np.float32).tiny)
-        solution += step * direction
-        residual -= step * image
-        former, squares = squares, np.einsum("ij,ij->j", residual, residual)
-        direction *= squares / np.maximum(former, np.finfo(np.float32).tiny)
-        direction += residual
-    return solution
+    distinct, label_of = merge_twins(gold)
+    firsts = np.unique(label_of, return_index=True)[1]
+    own = _OwnTerms.choose(train, distinct, terms[firsts])
+    used, columns = np.unique(own.terms, return_inverse=True)
+    places = np.full(train.shape[1], -1, dtype=np.int64)
+    places[used] = np.arange(len(used))
+    documents = choose_columns(train, places, len(used))
+    by_term, weights, order = csr_array(documents.T), np.zeros(len(own.terms), dtype=np.float32), np.argsort(-own.sizes, kind="stable")
+    while len(order) and (width := int(own.sizes[order[0]])):
+        similar = np.searchsorted(-own.sizes[order], -width / 2, side="right")  # few terms are not padded to many
+        labels, order = np.split(order, [max(1, min(int(similar), SYSTEMS // width**2))])
+        rows, at, cells = own.list(labels)
+        padded, right = np.full((len(labels), width), len(used), dtype=np.int64), np.zeros((len(labels), width), dtype=np.float32)
+        padded[rows, at], right[rows, at] = columns[cells], own.sums[cells]
+        systems = _multiply_terms(documents, by_term, padded)
+        diagonal = np.arange(width)
+        systems[:, diagonal, diagonal] += np.where(padded < len(used), np.float32(strength) * own.mass[labels][:, None], np.float32(1))
+        weights[cells] = np.linalg.solve(systems, right[:, :, None])[rows, at, 0]
+        advance(len(labels))
+    matrix = csr_array((weights, own.terms, np.concatenate([[0], np.cumsum(own.sizes)])), shape=(len(own.sizes), train.shape[1]))
+    matrix.sort_indices()
+    return csr_array(matrix[label_of])
+
+
+@dataclass(frozen=True)
+class _OwnTerms:
+    """The terms of each of U labels, one label after the other."""
+
+    terms: npt.NDArray[np.int64]
+    sums: Floats32  # of the vectors of the label's documents, for each term
+    sizes: npt.NDArray[np.int64]  # how many terms each label has [U]
+    mass: Floats32  # mean squared length of a label's documents in its terms [U]
+
+    @classmethod
+    def choose(cls, train: csr_array, gold: csr_array, most: AnyInts) -> _OwnTerms:
+        squared = csr_array((train.data**2, train.indices, train.indptr), shape=train.shape)
+        terms, sums, sizes, mass = [], [], [], []
+        for block in cut_by_words(train, gold):
+            by_label = csr_array(gold[:, block].T).astype(np.float32)
+            summed, squares = csr_array(by_label @ train), csr_array(by_label @ squared)
+            summed.sort_indices()
+            squares.sort_indices()
+            for number, (first, last) in enumerate(pairwise(summed.indptr)):
+                chosen = first + top_k(summed.data[first:last], int(most[block.start + number]), summed.indices[first:last])
+                terms.append(summed.indices[chosen])
+                sums.append(summed.data[chosen])
+                sizes.append(len(chosen))
+                mass.append(squares.data[chosen].sum() / max(1, by_label.indptr[number + 1] - by_label.indptr[number]))
+        return cls(
+            np.concatenate([*terms, []]).astype(np.int64),
+            np.concatenate([*sums, []]).astype(np.float32),
+            np.array(sizes, dtype=np.int64),
+            np.array(mass, dtype=np.float32),
+        )
+
+    def list(self, labels: AnyInts) -> tuple[AnyInts, AnyInts, AnyInts]:
+        """Of each term of some labels [P]: the position of its label among these, its position in the label, and its position here."""
+        sizes = self.sizes[labels]
+        rows = np.repeat(np.arange(len(labels)), sizes)
+        at = np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return rows, at, (np.cumsum(self.sizes) - self.sizes)[labels][rows] + at
+
+
+def _multiply_terms(documents: csr_array, by_term: csr_array, wanted: AnyInts) -> Floats32:
+    """Products X_Fᵀ X_F of the terms F of each of R labels [R, T, T], from these terms [R, T]; those beyond the last one are padding."""
+    products = np.zeros((*wanted.shape, wanted.shape[1]), dtype=np.float32)
+    flat, number = wanted.ravel(), by_term.shape[0]
+    order = np.argsort(flat, kind="stable")[: np.count_nonzero(flat < number)]
+    terms, starts = np.unique(flat[order], return_index=True)
+    uses = np.split(order, starts[1:])
+    row = np.zeros(number + 1, dtype=np.float32)
+    for block in cut_rows(len(terms), number):
+        of_terms = csr_array(by_term[terms[block]] @ documents)
+        for use, (first, last) in zip(uses[block], pairwise(of_terms.indptr), strict=True):
+            others = of_terms.indices[first:last]
+            row[others] = of_terms.data[first:last]
+            labels, at = np.divmod(use, wanted.shape[1])
+            products[labels, at] = row[wanted[labels]]
+            row[others] = 0
+    return products

@@ -53,12 +53,21 @@ class LinearOptions(SimilarityOptions):
     terms: int = option(
         30,
         "Weights kept of a label, those of largest magnitude: on long documents few label better than many. "
-        "Up to `largest` documents ridge scores by all of them, too.",
+        "Up to `largest` documents ridge scores by all of them, too; beyond, a label has one term more for each further document.",
         ge=1,
     )
     largest: int = option(
-        16000, "Training documents up to which ridge inverts their kernel (4 bytes for each pair); beyond, conjugate gradients.", ge=1
+        16000,
+        "Training documents up to which ridge inverts their kernel (4 bytes for each pair). Beyond, each label is solved by itself, on the "
+        "terms that weigh most in its own documents.",
+        ge=1,
     )
+    own_strength: float = option(
+        1.0,
+        "Regularisation of a label that is solved by itself, in units of the squared length that its documents have in its terms.",
+        gt=0,
+    )
+    most_terms: int = option(500, "Terms of a label that is solved by itself, at most.", ge=1)
 
     def inverts(self, documents: int) -> bool:
         """Whether the kernel of so many training documents is inverted."""

@@ -13,7 +13,6 @@ from scipy.sparse import csr_array, vstack
 from plant_cli.api import ComponentError, Documents, FittedScorer, Reason, ScorerInput
 from plant_cli.kit import (
     cut_folds,
-    cut_rows,
     document_frequencies,
     invert_kernel,
     keep_largest,
@@ -21,9 +20,9 @@ from plant_cli.kit import (
     merge_twins,
     multiply_signed,
     pack_matrix,
+    regress_on_own_terms,
     score_blocks,
     solve_labels,
-    solve_ridge,
     unpack_matrix,
     weigh_terms,
 )
@@ -38,8 +37,9 @@ def fit(options: LinearOptions, given: ScorerInput) -> FittedScorer:
     train = Train.fit(given.documents, pieces=options.pieces)
     if options.inverts(len(given.documents)):
         return _invert(options, train, given)
-    learn = _iterate if options.loss == "ridge" else _fit_hinge
-    return FittedScorer(scorer=LinearScorer(vectoriser=train.vectoriser, weights=learn(options, train.similarity.train, given.gold)))
+    vectors = train.similarity.train
+    weights = _solve_apart(options, vectors, given) if options.loss == "ridge" else _fit_hinge(options, vectors, given.gold)
+    return FittedScorer(scorer=LinearScorer(vectoriser=train.vectoriser, weights=weights))
 
 
 def _invert(options: LinearOptions, train: Train, given: ScorerInput) -> FittedScorer:
@@ -71,14 +71,12 @@ def _leave_out_pruned(
     return csr_array(csr_array(vstack(parts, format="csr"))[np.argsort(np.concatenate(folds))])
 
 
-def _iterate(options: LinearOptions, train: csr_array, gold: csr_array) -> csr_array:
-    """Ridge by conjugate gradients, some labels at a time: weights [L, V]."""
-    distinct, label_of = merge_twins(gold)
-    by_term, parts = csr_array(train.T), []
-    for block in cut_rows(distinct.shape[1], max(train.shape)):
-        found = solve_ridge(train, distinct[:, block].toarray().astype(np.float32), options.strength)
-        parts.append(keep_largest((by_term @ found).T, options.terms))
-    return csr_array(csr_array(vstack(parts, format="csr"))[label_of])
+def _solve_apart(options: LinearOptions, train: csr_array, given: ScorerInput) -> csr_array:
+    """Ridge of each label on its own terms, more of them where it has more documents."""
+    documents = np.bincount(given.gold.indices, minlength=given.gold.shape[1])
+    terms = np.clip(options.terms + documents - 1, options.terms, max(options.terms, options.most_terms))
+    with given.reporter.progress("linear", given.gold.shape[1], "labels") as task:
+        return regress_on_own_terms(train, given.gold, options.own_strength, terms, task.advance)
 
 
 def _fit_hinge(options: LinearOptions, train: csr_array, gold: csr_array) -> csr_array:

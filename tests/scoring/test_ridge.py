@@ -17,9 +17,9 @@ from plant_cli.scoring.ridge import (
     leave_out_neighbours,
     leave_out_ridge,
     merge_twins,
+    regress_on_own_terms,
     score_neighbours,
     solve_labels,
-    solve_ridge,
     weigh_terms,
 )
 from plant_cli.scoring.sparse_scores import multiply_best
@@ -194,14 +194,27 @@ def test_labels_of_the_same_documents_are_solved_once(drawn: Drawn) -> None:
     assert (none.shape, len(nothing)) == ((3, 0), 0)
 
 
-def test_conjugate_gradients_solve_the_same_system(drawn: Drawn) -> None:
+@pytest.mark.parametrize("systems", [1, 1 << 26])
+@pytest.mark.parametrize("most", [3, 99])
+def test_each_label_is_solved_on_the_terms_that_weigh_most_in_its_own_documents(
+    drawn: Drawn, most: int, systems: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ridge, "SYSTEMS", systems)
     train, exact, gold = vectors(drawn)
-    right = np.hstack([gold, np.eye(30)[:, [3, 8]]]).astype(np.float32)
-    found = solve_ridge(train, right, 0.3, tolerance=1e-6)
-    np.testing.assert_allclose(found, np.linalg.solve(exact @ exact.T + 0.3 * np.eye(30), right), atol=1e-4)
-    np.testing.assert_allclose(
-        leave_out_ridge(found[:, -2:].T, np.array([3, 8]), drawn.gold),
-        leave_out_ridge(invert_kernel(Similarity(train).square())[[3, 8]], np.array([3, 8]), drawn.gold),
-        atol=1e-3,
-    )
-    assert not solve_ridge(train, np.zeros((30, 2), dtype=np.float32)).any()
+    terms, done = most - gold.sum(axis=0).astype(np.int64) % 2, list[int]()
+    found = regress_on_own_terms(train, drawn.gold, 0.5, terms, done.append).toarray()
+    for label, right in enumerate(gold.T):
+        sums = exact.T @ right
+        order = np.argsort(-sums, kind="stable")[: terms[label]]
+        chosen = np.sort(order[sums[order] > 0])
+        assert np.flatnonzero(found[label]).tolist() == chosen.tolist()
+        own = exact[:, chosen]
+        mass = (own[right > 0] ** 2).sum() / max(1, right.sum())
+        solved = np.linalg.solve(own.T @ own + 0.5 * mass * np.eye(len(chosen)), sums[chosen])
+        np.testing.assert_allclose(found[label, chosen], solved, atol=1e-4)
+    assert sum(done) == len({column.tobytes() for column in gold.T if column.any()})
+
+
+def test_labels_of_no_document_have_no_terms() -> None:
+    train = csr_array(np.eye(3, dtype=np.float32))
+    assert regress_on_own_terms(train, csr_array(np.zeros((3, 2))), 1.0, np.ones(2, dtype=np.int64)).nnz == 0

@@ -23,12 +23,18 @@ def weights(**options: object) -> np.ndarray:
     return scorer.weights.toarray()
 
 
-@pytest.mark.parametrize("largest", [1, 100])
-def test_weights_solve_the_normal_equations(largest: int) -> None:
+def test_weights_solve_the_normal_equations() -> None:
     given = sample_scorer_input()
     x = Vectoriser.fit(given.documents, pieces=False)[1].toarray().astype(np.float64)
     expected = np.linalg.solve(x.T @ x + 0.5 * np.eye(x.shape[1]), x.T @ given.gold.toarray()).T
-    np.testing.assert_allclose(weights(pieces=False, strength=0.5, terms=1000, largest=largest), expected, atol=1e-3)
+    np.testing.assert_allclose(weights(pieces=False, strength=0.5, terms=1000), expected, atol=1e-3)
+
+
+def test_beyond_the_largest_kernel_a_label_has_one_term_more_for_each_further_document() -> None:
+    documents = sample_scorer_input().gold.sum(axis=0)
+    for most, wanted in ((500, 1 + documents), (2, np.full(len(documents), 2))):
+        found = weights(pieces=False, terms=2, most_terms=most, largest=1)
+        np.testing.assert_array_equal((found != 0).sum(axis=1), np.where(documents, wanted, 0))
 
 
 @pytest.mark.parametrize(
