@@ -141,7 +141,7 @@ def leave_out_neighbours(
 
 RIDGE_STRENGTH = 0.3
 TERMS = 1000  # weights kept of a label
-SYSTEMS = 1 << 26  # entries of systems of equations that are held at a time: 256 MB
+SYSTEM_ENTRIES = 1 << 26  # entries of systems of equations that are held at a time: 256 MB
 COLUMNS_PER_SAMPLE = 8  # one column in so many is looked at first, to see how large the weights that are kept are
 
 
@@ -290,7 +290,7 @@ def regress_on_own_terms(
     by_term, weights, order = csr_array(documents.T), np.zeros(len(own.terms), dtype=np.float32), np.argsort(-own.sizes, kind="stable")
     while len(order) and (width := int(own.sizes[order[0]])):
         similar = np.searchsorted(-own.sizes[order], -width / 2, side="right")  # few terms are not padded to many
-        labels, order = np.split(order, [max(1, min(int(similar), SYSTEMS // width**2))])
+        labels, order = np.split(order, [max(1, min(int(similar), SYSTEM_ENTRIES // width**2))])
         rows, at, cells = own.list(labels)
         padded, right = np.full((len(labels), width), len(used), dtype=np.int64), np.zeros((len(labels), width), dtype=np.float32)
         padded[rows, at], right[rows, at] = columns[cells], own.sums[cells]

@@ -199,7 +199,7 @@ def test_labels_of_the_same_documents_are_solved_once(drawn: Drawn) -> None:
 def test_each_label_is_solved_on_the_terms_that_weigh_most_in_its_own_documents(
     drawn: Drawn, most: int, systems: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ridge, "SYSTEMS", systems)
+    monkeypatch.setattr(ridge, "SYSTEM_ENTRIES", systems)
     train, exact, gold = vectors(drawn)
     terms, done = most - gold.sum(axis=0).astype(np.int64) % 2, list[int]()
     found = regress_on_own_terms(train, drawn.gold, 0.5, terms, done.append).toarray()
