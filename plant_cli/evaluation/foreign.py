@@ -23,7 +23,7 @@ from plant_cli.api.errors import DataError, first_line
 from plant_cli.data.lines import BadRows, decode_text, read_bytes, read_head, read_lines
 from plant_cli.data.quotes import unguard_cells
 from plant_cli.data.tables import collect, load_sparse, scan_table
-from plant_cli.data.text_tables import peek_text, read_rows
+from plant_cli.data.text_tables import peek_text, read_rows, shorten
 from plant_cli.evaluation.foreign_tables import (
     KNOWN,
     NUMBER,
@@ -47,7 +47,7 @@ _HEADER = re.compile(r"\s*\d+\s+\d+\s*")
 _DENSE = re.compile(rf"\s*(?:{NUMBER.replace('[.,]', '[.]')})(?:[\s,;]+(?:{NUMBER.replace('[.,]', '[.]')}))+\s*")
 _DIGITS = re.compile(r"\d+")
 LONGEST_NUMBER = 18  # digits: no document and no label has a larger one
-LINES_LOOKED_AT = 20
+LINES_LOOKED_AT, MOST_NAMES = 20, 12
 FASTTEXT, ARRAY, ARCHIVE = "__label__", b"\x93NUMPY", b"npz"
 _NO_PREDICTIONS = {".txt", ".key"}  # of files in a folder in which Annif keeps texts and suggestions
 
@@ -188,7 +188,12 @@ def _read_any(path: Path, gold: Gold, numbering: Numbering) -> Foreign:
         return Foreign(form=shape.form, frame=list_rows(rows), pairs=shape.pairs, remarks=describe_gathered(rows))
     separator = _find_bare(sketch)
     if separator is None:
-        found = read_columns(collect(scan_table(path), str(path)), gold, str(path))
+        frame = collect(scan_table(path), str(path))
+        try:
+            found = read_columns(frame, gold, str(path))
+        except pl.exceptions.PolarsError as error:  # lists, bytes or times where a text or a number should be
+            types = ", ".join(f"{shorten(name)} {dtype}" for name, dtype in list(frame.schema.items())[:MOST_NAMES])
+            raise misread("the columns have other types than ids, labels and scores have", f"{path}, columns {types}", KNOWN) from error
         names = (
             [[sketch.name(label, str(path)) for label in row or ()] for row in found.frame["labels"].to_list()] if numbering.labels else []
         )

@@ -230,6 +230,17 @@ PREDICTIONS = (
     b"2 3\n0:0.5 1:0.25\n2:0.1\n",
     b"0:0.5 1:0.25\n2:0.1\n",
     b'{"document_id": "test-1", "results": [{"uri": "http://x/1", "label": "A", "score": 0.5}]}\n',
+    b'{"test-1": {"A": 0.5, "B": 0.25}, "test-2": ["B"]}',
+    b'[[{"label": "A", "score": 0.5}], []]',
+    b"doc_id;A;B;fever\ntest-1;0,5;0;0,25\ntest-2;0;;1\n",
+    b"label,test-1,test-2\nA,0.5,0\nB,0.25,1\n",
+    b"id,top1,p1,top2,p2\ntest-1,A,0.5,B,0.25\ntest-2,fever,0.5,,\n",
+    b"doc_id\tpred\tprobs\ntest-1\t['A', 'B']\t[0.5 0.25]\ntest-2\tA;B\t0,5;0,25\n",
+    b"doc_id\tpred\ntest-1\tA:0.5|B:0.25\ntest-2\t{'B': 0.5}\n",
+    b"test-1\tA:0,5\tB:0,25\ntest-2\n",
+    b"__label__A 0.5 __label__B 0.25\n\n",
+    b"0.5,0.25,0\n0,1,0.5\n",
+    b"A\tB\nfever\n",
 )
 
 
