@@ -296,6 +296,9 @@ from plant_cli.scoring.lexical import (
 from plant_cli.scoring.lexical import (
     weigh_counts as weigh_counts,
 )
+from plant_cli.scoring.lexical import (
+    weigh_numbers as weigh_numbers,
+)
 from plant_cli.scoring.packing import pack_matrix as pack_matrix
 from plant_cli.scoring.packing import pack_strings as pack_strings
 from plant_cli.scoring.packing import unpack_matrix as unpack_matrix

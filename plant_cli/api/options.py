@@ -324,7 +324,7 @@ class DataSection(Options):
     words: WordRule | None = option(
         None,
         "What is a word. letters: letters alone; mixed: also letters with digits (brca1), numbers, a word with its number (type 2), and "
-        "signs (c++, .net); names: all that stands between blanks (default: letters; names in formats of features).",
+        "signs (c++, .net); names: all that stands between blanks (default: mixed; names in formats of features).",
     )
     validation_share: float = option(0.05, "Share of train held out as validation when there is no validation split.", gt=0, lt=1)
     validation_minimum: int = option(200, "At least this many documents are held out (never more than a fifth of train).", ge=1)

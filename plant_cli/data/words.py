@@ -44,7 +44,7 @@ MOST_DIGITS = 4
 """Digits that a number has at most to be a word: longer ones name one thing each (telephones, accounts) and teach nothing."""
 REMEMBERED = 1 << 20  # distinct forms that a cache holds at most: about 200 MB
 
-DEFAULT_RULE: WordRule = "letters"
+DEFAULT_RULE: WordRule = "mixed"
 """Of corpora whose words nobody asked for in another way."""
 Piece = tuple[str, int, int]
 """A word, its start and its end."""

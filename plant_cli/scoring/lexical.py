@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,6 +25,15 @@ def inverse_frequency(documents: int, docs_with_term: npt.NDArray[np.integer[Any
     """ln((N + 1) / (n + 1)) of terms that n [V] of N documents have: 0 for a term of every document, finite for one of none."""
     weights: npt.NDArray[np.float64] = np.log((documents + 1) / (docs_with_term + 1))
     return weights
+
+
+WEIGHT_OF_NUMBERS = 0.3
+_NUMBERED = re.compile(r"\d")
+
+
+def weigh_numbers(terms: Sequence[str]) -> AnyFloats:
+    """How much each word or n-gram counts [V]: those with a digit less, since most numbers say nothing, and a few a lot."""
+    return np.array([WEIGHT_OF_NUMBERS if _NUMBERED.search(term) else 1.0 for term in terms])
 
 
 def weigh_counts(counts: csr_array, idf: AnyFloats | None = None) -> csr_array:
@@ -189,7 +199,14 @@ def cut_by_words(counts: csr_array, gold: csr_array, pairs: int | None = None) -
 
 
 def leave_out_words(
-    counts: csr_array, gold: csr_array, measure: Measure, rows: AnyRows | None = None, *, k: int = LABELS_LISTED, min_df: int = 1
+    counts: csr_array,
+    gold: csr_array,
+    measure: Measure,
+    rows: AnyRows | None = None,
+    *,
+    k: int = LABELS_LISTED,
+    min_df: int = 1,
+    weights: AnyFloats | None = None,
 ) -> SparseScores:
     """`score_words` of training documents, each as if relevance and idf had been computed without it; exact.
 
@@ -204,9 +221,11 @@ def leave_out_words(
         rows: training documents to score [b] (default: all).
         k: labels kept of each document.
         min_df: other documents that must have a word.
+        weights: how much each word counts in a document [V] (default: 1).
     """
     remaining = document_frequencies(counts) - 1
     idf = np.where(remaining >= max(1, min_df), np.log(counts.shape[0] / np.maximum(1, remaining + 1)), 0.0)
+    idf = idf if weights is None else idf * weights
     chosen = np.arange(counts.shape[0]) if rows is None else rows
     of_rows = csr_array(counts[chosen])
     vectors, occurs = make_vectors(of_rows, idf), csr_array(of_rows > 0).astype(np.float64)

@@ -30,6 +30,7 @@ from plant_cli.kit import (
     unit_rows,
     unpack_matrix,
     unpack_strings,
+    weigh_numbers,
 )
 
 Floats32 = npt.NDArray[np.float32]
@@ -50,7 +51,10 @@ class Vectoriser:
         grams = tuple(number_grams(documents.vocabulary)) if pieces else ()
         empty = cls(words=tuple(documents.vocabulary), pieces=grams, idf=np.zeros(0, dtype=np.float32))
         counted = empty.count(documents)
-        idf = [inverse_frequency(len(documents), document_frequencies(counts)) for counts in counted]
+        idf = [
+            inverse_frequency(len(documents), document_frequencies(counts)) * weigh_numbers(terms)
+            for terms, counts in zip((empty.words, grams), counted, strict=False)
+        ]
         fitted = cls(words=empty.words, pieces=grams, idf=np.concatenate(idf).astype(np.float32))
         return fitted, fitted.weigh(counted)
 

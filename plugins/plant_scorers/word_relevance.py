@@ -26,6 +26,7 @@ from plant_cli.kit import (
     score_words,
     unpack_matrix,
     unpack_strings,
+    weigh_numbers,
 )
 from plant_scorers import WordsOptions
 from plant_scorers.vectors import name_largest
@@ -45,14 +46,15 @@ def fit(options: WordsOptions, given: ScorerInput) -> FittedScorer:
     kept = np.flatnonzero(document_frequencies(documents.counts) >= min(options.min_df, max(1, len(documents) - 1)))
     words = tuple(documents.vocabulary[column] for column in kept.tolist())
     counts = csr_array(documents.counts[:, kept])
+    weights = weigh_numbers(words)
     scorer = WordScorer(
         words=words,
-        idf=inverse_frequency(len(documents), document_frequencies(counts)).astype(np.float32),
+        idf=(inverse_frequency(len(documents), document_frequencies(counts)) * weights).astype(np.float32),
         relevance=measure_relevance(counts, given.gold, positive_information, options.terms),
     )
     if len(documents) < 2:
         return FittedScorer(scorer=scorer, left_out=[no_scores(len(given.rows), given.gold.shape[1])])
-    left_out = leave_out_words(counts, given.gold, positive_information, given.rows, min_df=options.min_df)
+    left_out = leave_out_words(counts, given.gold, positive_information, given.rows, min_df=options.min_df, weights=weights)
     return FittedScorer(scorer=scorer, left_out=[left_out.matrix])
 
 

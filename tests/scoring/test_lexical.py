@@ -20,6 +20,7 @@ from plant_cli.api.signals import Counts
 from plant_cli.data.words import count_known, number_words
 from plant_cli.relevance.mutual_information import mutual_information
 from plant_cli.scoring.lexical import (
+    WEIGHT_OF_NUMBERS,
     count_pieces,
     cut_by_words,
     cut_documents,
@@ -37,6 +38,7 @@ from plant_cli.scoring.lexical import (
     score_words,
     unit_rows,
     weigh_counts,
+    weigh_numbers,
 )
 from plant_cli.scoring.packing import pack_matrix, pack_strings, unpack_matrix, unpack_strings
 from plant_cli.scoring.sparse_scores import cut_rows
@@ -230,13 +232,14 @@ def share(both: Ints, word: Ints, label: Ints, documents: int) -> Floats:
 MEASURES = [positive_information, share]
 
 
-def plain_left_out(drawn: Drawn, document: int, measure, min_df: int) -> list[float]:
+def plain_left_out(drawn: Drawn, document: int, measure, min_df: int, weights: Floats) -> list[float]:
     """Cosines of one document with relevance and idf computed in loops from the others alone."""
     counts, gold = drawn.counts.toarray(), drawn.gold.toarray() > 0
     others = [d for d in range(len(counts)) if d != document]
     df = [sum(counts[d, w] > 0 for d in others) for w in range(counts.shape[1])]
     known = [w for w, n in enumerate(df) if n >= max(1, min_df)]
-    vector = [(1 + math.log(tf)) * math.log((len(others) + 1) / (df[w] + 1)) if (tf := counts[document, w]) else 0.0 for w in known]
+    idf = {w: weights[w] * math.log((len(others) + 1) / (df[w] + 1)) for w in known}
+    vector = [(1 + math.log(tf)) * idf[w] if (tf := counts[document, w]) else 0.0 for w in known]
     cosines = []
     for label in range(gold.shape[1]):
         has = [d for d in others if gold[d, label]]
@@ -250,9 +253,16 @@ def plain_left_out(drawn: Drawn, document: int, measure, min_df: int) -> list[fl
 @pytest.mark.parametrize("min_df", [1, 6, 7, 11])
 @pytest.mark.parametrize("measure", MEASURES)
 def test_leaving_out_is_computing_anew_without_the_document(drawn: Drawn, measure, min_df: int) -> None:
-    found = leave_out_words(drawn.counts, drawn.gold, measure, k=99, min_df=min_df).matrix.toarray()
-    plain = [plain_left_out(drawn, document, measure, min_df) for document in range(len(found))]
-    np.testing.assert_allclose(found, plain, atol=2e-6)
+    weights = np.ones(drawn.counts.shape[1])
+    for chosen in (None, weigh_numbers([f"w{w}" if w % 2 else "w" for w in range(len(weights))])):
+        found = leave_out_words(drawn.counts, drawn.gold, measure, k=99, min_df=min_df, weights=chosen).matrix.toarray()
+        plain = [plain_left_out(drawn, document, measure, min_df, weights if chosen is None else chosen) for document in range(len(found))]
+        np.testing.assert_allclose(found, plain, atol=2e-6)
+
+
+def test_words_and_pieces_with_digits_count_less() -> None:
+    terms = ["type", "type2", "2", " 2 ", "型２", "c++", ".net", "été"]
+    assert weigh_numbers(terms).tolist() == [1, *[WEIGHT_OF_NUMBERS] * 4, 1, 1, 1]
 
 
 def test_a_label_that_only_the_document_has_says_nothing_of_it(drawn: Drawn) -> None:
