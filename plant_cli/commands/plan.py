@@ -34,6 +34,7 @@ from plant_cli.data.loading import load_dataset
 from plant_cli.data.prepare import prepare
 from plant_cli.network.hardware import choose_hardware
 from plant_cli.relevance.engine import Selection, bind_signal
+from plant_cli.runs.folder import HEADER_NAME
 from plant_cli.runs.recipes import load_recipe, parse_command, read_run_recipe
 from plant_cli.runs.steps import Step, resolve_step, resolve_steps
 from plant_cli.training.planning import DOCUMENTS_SAMPLED, Estimate, Job, Planner, free_memory, report_plans
@@ -61,7 +62,8 @@ def run(context: StageContext, options: PlanOptions) -> Result:
         notes.append("activations and hours are those of a step with made-up weights, without validation")
     place = f"{hardware.device} in {str(hardware.dtype).removeprefix('torch.')}"
     networked = any(getattr(step.options, "network", False) for step in steps)
-    pending = [name for name in plans if context.find_input(name) is None and (networked or name == "finetune")]
+    begun = (context.run_path / HEADER_NAME).exists()
+    pending = [name for name in plans if (networked or name == "finetune") and not (begun and context.find_input(name) is not None)]
     next_step = f"plant {next(iter(pending), 'eval')}" if recipe is None else f"plant run {shlex.quote(recipe)}"
     return report_plans(plans, planner.free, place, notes, next_step)
 
