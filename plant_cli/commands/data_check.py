@@ -28,6 +28,7 @@ from plant_cli.data.checks import (
     THOROUGH,
     Finding,
     examine_documents,
+    find_cut_off,
     find_near_labels,
     find_odd_label_counts,
     find_unknown_labels,
@@ -99,7 +100,7 @@ def _count_changes(changes: pl.DataFrame, path: str) -> Table:
 def _examine(
     context: StageContext, dataset: Dataset, digests: dict[SplitName, pl.DataFrame], signatures: Signatures, chosen: Choice | None
 ) -> Iterator[Finding]:
-    findings = examine_documents(digests, (*THOROUGH, find_near_labels, find_odd_label_counts))
+    findings = examine_documents(digests, (*THOROUGH, find_near_labels, find_odd_label_counts, find_cut_off))
     yield from findings
     yield from find_near_duplicates(dataset, digests, context.reporter, signatures)
     yield from find_unseen_labels(digests, read_titles(dataset, context.reporter))

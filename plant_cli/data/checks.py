@@ -226,6 +226,7 @@ def _leak(shared: pl.DataFrame, what: str) -> Iterator[Finding]:
 _LONG = 6  # letters; shorter names differ by one letter as a rule
 _COMPARED = 100_000  # labels, letter by letter
 _MANY = 10  # times the median number of labels of a document
+_CUT, _CUT_TEXTS = 200, 5  # characters at which texts are cut at least, and how many of them
 _LEAST = 20  # labels of a document; fewer are never too many
 
 
@@ -257,6 +258,24 @@ def find_odd_label_counts(frames: Frames) -> Iterator[Finding]:
             expected="about as many labels as other documents have",
             todo="look at them: cells may have been cut at a wrong separator (--label-separator)",
             where=f"{name}: ",
+        )
+
+
+def find_cut_off(frames: Frames) -> Iterator[Finding]:
+    """Texts of one length, the longest there is, with few texts just below it: they were cut where they are made."""
+    texts = pl.concat(frame.select("doc_id", "characters") for frame in frames.values())
+    longest = texts["characters"].max()
+    if not isinstance(longest, int) or longest < _CUT:
+        return
+    cut, below = texts.filter(pl.col("characters") == longest), texts.filter(pl.col("characters").is_between(longest - 10, longest - 1))
+    if cut.height >= _CUT_TEXTS and cut.height > below.height:
+        yield from report_rows(
+            cut.select("doc_id"),
+            "'{}'".format,
+            what=f"documents have {longest:,} characters, as many as the longest: they may have been cut there",
+            expected="whole texts",
+            todo="look at their ends, and at the limit of the program that wrote them (a cell of Excel holds 32,767 characters)",
+            level="note",
         )
 
 

@@ -19,6 +19,7 @@ _WAYS = (
     (r'(?:[^"\\]|\\.|"")*', r"quotes within a field are written as \""),
     (".*?", "quotes within a field are not doubled, or blanks stand beside quotes"),
 )
+_BACKSLASH = "separators and line ends within a field stand behind a backslash"
 _BARE = "quotes are part of the text"
 
 
@@ -50,6 +51,24 @@ def reread(lines: Sequence[str], separator: str, width: int) -> tuple[list[str],
                 pairs = [match.group(2 * place + 1, 2 * place + 2) for place in range(width)]
                 return [bare if quoted is None else _unquote(quoted) for quoted, bare in pairs], count, how
     return bare
+
+
+def is_escaped(line: str, separator: str) -> bool:
+    r"""Whether a line holds `\,` (its separator) or ends in a backslash, as MySQL writes separators and line ends within a field."""
+    return f"\\{separator}" in line or line.rstrip("\r\n").endswith("\\")
+
+
+def read_escaped(lines: Sequence[str], separator: str, width: int) -> tuple[list[str], int, str] | None:
+    """A row with backslashes before separators and line ends within its fields, as `reread` gives it."""
+    mark = re.escape(separator)
+    pattern, text = re.compile(mark.join([rf"((?:\\.|[^\\{mark}\n])*)"] * width), re.DOTALL), ""
+    for count, line in enumerate(lines[:LINES_TRIED], start=1):
+        text += line
+        if match := pattern.fullmatch(text.rstrip("\r\n")):
+            return [re.sub(rf'\\([{mark}"\\\n])', r"\1", cell) for cell in match.groups()], count, _BACKSLASH
+        if not line.rstrip("\r\n").endswith("\\"):
+            return None
+    return None
 
 
 def read_bare(line: str, separator: str) -> list[str]:

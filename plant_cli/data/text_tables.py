@@ -20,7 +20,7 @@ from plant_cli.api.errors import DataError
 from plant_cli.data.blocks import cut_by_size
 from plant_cli.data.file_kinds import TABLE_EXPECTED, refuse_text
 from plant_cli.data.lines import LINES_LISTED, BadRows, decode_text, find_encoding, open_bytes, read_bytes, read_lines
-from plant_cli.data.quotes import LINES_TRIED, QUOTES_EXPECTED, count_parts, is_row, read_bare, reread, swallows
+from plant_cli.data.quotes import LINES_TRIED, QUOTES_EXPECTED, count_parts, is_escaped, is_row, read_bare, read_escaped, reread, swallows
 
 CHARACTERS_PER_BLOCK = 1 << 26  # characters that are parsed together
 LONGEST_ROW = 1 << 29  # characters of a row
@@ -208,7 +208,7 @@ def _split_rows(lines: _Lines, separator: str) -> Iterator[tuple[int, list[str],
             raise DataError(
                 "a quoted field of the header is not closed", where=f"{lines.path}, line {held[0][0]}", expected=expected, todo=todo
             )
-        if width and (not fits or len(held) > 1 or (row is not None and len(row) > width and f'{separator} "' in held[0][1])):
+        if width and (not fits or len(held) > 1 or (row and len(row) != width and _is_odd(held[0][1], separator))):
             row, count = _mend_row(lines, row, separator, width)
             rows = rows if count is None else csv.reader(lines, delimiter=separator, strict=True)
         lines.begin_row(count)
@@ -217,14 +217,22 @@ def _split_rows(lines: _Lines, separator: str) -> Iterator[tuple[int, list[str],
             yield held[0][0], row, bool(lines.broken) and not lines.broken.isdisjoint(number for number, _ in held[:count])
 
 
+def _is_odd(line: str, separator: str) -> bool:
+    """Whether a line with too many or too few fields may be meant otherwise."""
+    return f'{separator} "' in line or is_escaped(line, separator)
+
+
 def _mend_row(lines: _Lines, row: list[str] | None, separator: str, width: int) -> tuple[list[str] | None, int | None]:
     """What a row of several lines is, or one whose quotes do not fit (None): its fields, and of how many lines; None: all of them."""
-    if row is None:
+    escaped, own = (row is None or len(row) != width) and is_escaped(lines.held[0][1], separator), len(lines.held)
+    if row is None or escaped:
         for _ in islice(lines, max(0, LINES_TRIED - len(lines.held))):  # they are held then
             pass
     line, texts = lines.held[0][0], [text for _, text in lines.held]
-    found = None if row is not None and len(row) <= width else reread(texts, separator, width)
-    taken = texts[: found[1]] if found is not None else [] if row is None else texts
+    found = read_escaped(texts, separator, width) if escaped else None
+    if found is None and (row is None or len(row) > width):
+        found = reread(texts, separator, width)
+    taken = texts[: found[1]] if found is not None else [] if row is None else texts[:own]
     if len(taken) > 1 and taken[1].count(separator) == width - 1:
         others = count_parts(peek_text(lines.path, lines.encoding), separator, width)
         if swallows(taken, separator, width, others):
@@ -234,7 +242,7 @@ def _mend_row(lines: _Lines, row: list[str] | None, separator: str, width: int) 
         lines.bad.note(lines.path, line, found[2])
         return found[0], found[1]
     if row is not None:
-        return row, None
+        return row, own
     end = next((place for place, text in enumerate(texts) if place and is_row(text, separator, width)), len(texts))
     lines.bad.add(lines.path, line, "its quotes do not close", "".join(texts[:end]), expected=QUOTES_EXPECTED)
     return None, end

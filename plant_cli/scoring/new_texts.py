@@ -50,8 +50,10 @@ class TextReader:
         else:
             ids, texts = self._read_rows(path)
         if not texts:
-            todo = "name a table, or the folder in which the texts are"
-            raise DataError("the folder holds no .txt files", where=path, expected="files such as report.txt in it", todo=todo)
+            todo = "name a table, or the folder in which the texts are; write texts of other documents into .txt files first"
+            names = sorted(one.name for one in file.iterdir())
+            shown = f"{path}: {', '.join(names[:IDS_NAMED])}{', …' if len(names) > IDS_NAMED else ''}" if names else path
+            raise DataError("the folder holds no .txt files", where=shown, expected="files such as report.txt in it", todo=todo)
         empty = sum(not text.strip() for text in texts)
         if empty:
             self.reporter.warn(f"{empty} of {len(texts)} texts are empty: nothing is suggested for them")

@@ -153,6 +153,13 @@ def test_characters_without_width_and_html() -> None:
     assert only(checks.find_twin_labels, train=rows).where == r"'cafe\u0301', 'café', 'x', 'x\u200b'"
 
 
+def test_texts_that_were_cut_at_one_length() -> None:
+    rows: list[Row] = [(str(number), "x" * min(255, 100 + 20 * number), ["x"]) for number in range(20)]
+    finding = only(checks.find_cut_off, train=rows[:15], test=rows[15:])
+    assert (finding.level, finding.count, "255 characters" in finding.what) == ("note", 12, True)
+    assert list(checks.find_cut_off(corpus(train=[(str(number), "x" * (200 + number), ["x"]) for number in range(50)]))) == []
+
+
 def test_traces_of_a_wrong_encoding() -> None:
     rows = [("a", "caf\ufffd", []), ("b", "x\x00y", []), ("c", "x\u0092y", []), ("d", "a\tb\nc\r\n", [])]
     assert only(checks.find_replaced, train=rows).where == "train: 'a'"
@@ -177,7 +184,13 @@ def test_an_empty_text_costs_its_document_and_many_stop_the_run() -> None:
 
 
 def test_every_check_of_the_module_is_in_the_list() -> None:
-    further = {"find_near_labels", "find_odd_label_counts", "find_unseen_labels", "find_unknown_labels"}  # see `plant data check`
+    further = {
+        "find_near_labels",
+        "find_odd_label_counts",
+        "find_cut_off",
+        "find_unseen_labels",
+        "find_unknown_labels",
+    }  # see `plant data check`
     assert {name for name, check in vars(checks).items() if name.startswith("find_") and check not in THOROUGH} == further
 
 

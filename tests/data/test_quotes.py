@@ -12,7 +12,7 @@ from plant_cli.data.tables import scan_table
 from plant_cli.data.text_tables import read_rows
 
 PLAIN = [[f"text {number} of many", f"{'abc'[number % 3]};x"] for number in range(9)]
-ESCAPED, INNER, BARE = r"written as \"", "not doubled", "part of the text"
+ESCAPED, INNER, BARE, ESCAPES = r"written as \"", "not doubled", "part of the text", "behind a backslash"
 
 
 def read(path: Path, lines: str, separator: str = ",") -> tuple[list[list[str]], list[str]]:
@@ -38,6 +38,9 @@ def read(path: Path, lines: str, separator: str = ",") -> tuple[list[list[str]],
         ('"a, b" ,a', [["a, b", "a"]], INNER),
         ('"a ""b"" c", "d, e"', [['a "b" c', "d, e"]], INNER),
         ('"never closed,a', [['"never closed', "a"]], BARE),
+        (r"one\, two,a", [["one, two", "a"]], ESCAPES),
+        (r"a \\path\, and \"b\",a", [[r"a \path, and" + ' "b"', "a"]], ESCAPES),
+        ("over two\\\nlines,a\nmore,b", [["over two\nlines", "a"], ["more", "b"]], ESCAPES),
         ('"one,a\n"two,b', [['"one', "a"], ['"two', "b"]], BARE),
     ],
 )
