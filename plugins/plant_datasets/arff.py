@@ -68,10 +68,11 @@ def _read(reader: CorpusReader, path: Path) -> Iterator[Document]:
         for name, kind in (match.groups() for match in map(_ATTRIBUTE.fullmatch, header) if match is not None and match[2])
     ]
     places, how = _find_labels(reader, path, header, attributes)
-    others = [place for place in range(len(attributes)) if place not in set(places)]
+    others = sorted(set(range(len(attributes))) - set(places))
     texts = [place for place in others if attributes[place].kind == "string"]
     names = show_names(attributes[place].name for place in places)
     what = f"texts are {show_names(attributes[place].name for place in texts)}"
+    reader.names = reader.names or not texts
     what = what if texts else "there are no texts: each document is the list of the names of its features"
     reader.remarks.append(f"{path}: {len(places):,} labels ({how}): {names}; {what}")
     alone = len(places) == 1 and not attributes[places[0]].is_binary  # its values are the labels
@@ -85,7 +86,7 @@ def _read(reader: CorpusReader, path: Path) -> Iterator[Document]:
         labels, words = ([attributes[place].show(cells[place]) for place in group if place in cells] for group in (places, others))
         if alone:
             labels = [None if cells[places[0]] == "?" else cells[places[0]]]
-        text = "\n".join(cells.get(place, "") for place in texts) if texts else " ".join(filter(None, words))
+        text = "\n".join(cells.get(place, "") for place in texts) if texts else " ".join("_".join(word.split()) for word in words if word)
         yield Document(number, text, list(filter(None, labels)))
 
 
