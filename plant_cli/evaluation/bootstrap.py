@@ -179,7 +179,7 @@ def interval(
     if error is not None:
         middle, spread = float(replicates.mean()), float(replicates.std())
         wider = error / spread if error > spread > 0 else 1.0
-        low, high = value + min(0.0, wider * float(low - middle)), value + max(0.0, wider * float(high - middle))
+        low, high = value + np.minimum(0.0, wider * (low - middle)), value + np.maximum(0.0, wider * (high - middle))
     low, high = np.clip([low, high], *within)
     return float(low), float(high)
 
