@@ -16,6 +16,7 @@ from plant_datasets.corpus_reader import DOCUMENT_SCHEMA
 from scipy.sparse import csr_array, save_npz
 
 from plant_cli.api import DataSection, Dataset, DatasetSpec
+from plant_cli.data.label_cells import MISSING
 
 CHARACTERS = st.characters(exclude_categories=("Cs",), exclude_characters="\0")
 TEXTS = st.text(CHARACTERS, max_size=40) | st.sampled_from(
@@ -23,7 +24,8 @@ TEXTS = st.text(CHARACTERS, max_size=40) | st.sampled_from(
 )
 IDS = st.text(st.sampled_from("abcdefgh0123456789_-äß"), min_size=1, max_size=8)
 PLAIN = st.text(st.sampled_from("abcXYZ019.:/#-_äλ"), min_size=1, max_size=8)
-ANY_LABEL = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")) | st.just(" "), min_size=1, max_size=8).map(str.strip)
+_ANY = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")) | st.just(" "), min_size=1, max_size=8)
+ANY_LABEL = _ANY.map(str.strip).filter(lambda label: label not in MISSING)  # which are no labels in tables
 SPECS: Mapping[str, DatasetSpec] = {spec.name: spec for spec in FORMATS}
 Rows = Sequence[tuple[str, str, list[str]]]  # ids, texts on one line, labels
 
