@@ -334,7 +334,7 @@ def _parse_objects(path: Path, lines: Sequence[Numbered], bad: BadRows) -> pl.Da
             raise errors[0]
         number, line = sound.pop(_find_odd(sound))
         bad.add(path, number, errors[-1].what.partition(": ")[2], line, expected=errors[-1].expected)
-    return _note_numbers(path, sound, frame, bad) if sound else None
+    return _note_numbers(path, sound, frame, bad) if sound and frame is not None else None
 
 
 def _note_numbers(path: Path, lines: Sequence[Numbered], frame: pl.DataFrame, bad: BadRows) -> pl.DataFrame:
