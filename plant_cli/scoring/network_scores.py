@@ -235,7 +235,7 @@ class NetworkModel(TrainedModel):
         return replace(top, trust=trust, shortlist_recall=recall, cut=cut, parts=by_part | parts, reasons=reasons)
 
     @torch.no_grad()
-    def weigh_tokens(
+    def attend(
         self, texts: Sequence[str], words: Documents, labels: Sequence[Sequence[int]], reporter: Reporter
     ) -> list[tuple[Ints, list[Any]]]:
         """Of each text the spans of its tokens [T, 2], and the attention of each of its labels on them [T]."""
