@@ -37,11 +37,15 @@ def values_are_fractions(spec: MetricSpec) -> None:
 
 @check(MetricSpec)
 def right_labels_score_more_than_wrong_ones(spec: MetricSpec) -> None:
-    """No predictions score more than perfect ones, and wholly wrong ones score 0."""
+    """No predictions score more than perfect ones, and wholly wrong ones score 0. Of a loss, perfect ones have none and no others less."""
     gold = _sample(0).gold.toarray()
     perfect, wrong = (_by_name(spec, _ranked(scores)) for scores in (gold * 1.0, 1.0 - gold))
-    guessed = _by_name(spec, _sample(0))
+    guessed, losses = _by_name(spec, _sample(0)), {value.name for value in _compute(spec, _sample(0)) if _is_loss(value)}
     for name, best in perfect.items():
+        if name in losses:
+            assert best == 0, f"{name} of perfect predictions is {best}"
+            assert min(guessed[name], wrong[name]) > 0, f"{name}: wrong predictions lose nothing"
+            continue
         assert best > 0, f"{name} of perfect predictions is {best}"
         assert best >= guessed[name] - 1e-12, f"{name}: a guess ({guessed[name]}) beats perfect predictions ({best})"
         assert abs(wrong[name]) < 1e-12, f"{name} of wholly wrong predictions is {wrong[name]}"
@@ -53,7 +57,8 @@ def labels_outside_gold_are_never_right(spec: MetricSpec) -> None:
     if spec.needs_all_scores:
         return
     data = _sample(0)
-    values = {value.name: _value(value) for value in _compute(spec, replace(data, top=np.full_like(data.top, -1)))}
+    computed = _compute(spec, replace(data, top=np.full_like(data.top, -1)))
+    values = {value.name: _value(value) for value in computed if not _is_loss(value)}
     right = {name: value for name, value in values.items() if abs(value) > 1e-12}
     assert not right, f"labels that are no column of gold are counted as right: {right}"
 
@@ -153,6 +158,10 @@ def _weigh(value: Metric, weights: npt.NDArray[np.float64]) -> float:
 
 def _value(value: Metric) -> float:
     return _weigh(value, np.ones(value.contributions.shape[0] if isinstance(value, MetricValue) else value.documents))
+
+
+def _is_loss(value: Metric) -> bool:
+    return isinstance(value, MetricValue) and value.lower_is_better
 
 
 def _by_name(spec: MetricSpec, data: MetricInput) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -143,7 +143,7 @@ def find_class_names(path: Path, column: str) -> list[str]:
     for folder in list(path.absolute().parents)[:2]:
         described += [_parse(_read_small(folder / name)) for name in ("dataset_info.json", "dataset_infos.json")]
         _, _, front = _read_small(folder / "README.md").partition("---\n")
-        described.append(_parse(front.partition("\n---")[0], yaml.CSafeLoader) if front else None)
+        described.append(_parse(front.partition("\n---")[0], yaml.safe_load))
     return next((names for one in described for features in _find_all(one, "features") if (names := _names_of(features, column))), [])
 
 
@@ -151,9 +151,9 @@ def _read_small(path: Path) -> str:
     return path.read_text("utf-8", "replace") if path.is_file() and path.stat().st_size < _DESCRIBED else ""
 
 
-def _parse(text: str, loader: Any = None) -> object:
+def _parse(text: str, read: Callable[[str], object] = json.loads) -> object:
     try:
-        return (yaml.load(text, Loader=loader) if loader else json.loads(text)) if text else None
+        return read(text) if text else None
     except (ValueError, RecursionError, yaml.YAMLError):
         return None
 

@@ -146,8 +146,8 @@ def plant_register_metrics() -> Sequence[MetricSpec]:
         ),
         MetricSpec(
             name="whole-sets",
-            summary="subset-accuracy: share of documents whose assigned labels are just the right ones; Hamming-loss (the lower the "
-            "better): share of all pairs of document and label that are assigned wrongly or missed.",
+            summary="subset-accuracy: documents with just the right labels assigned; Hamming-loss (lower is better): labels wrongly "
+            "assigned or missed.",
             compute="plant_metrics.of_assigned:compute_whole_sets",
         ),
         COVERAGE,

@@ -148,7 +148,7 @@ def planting(case: Case) -> Step:
     mask = torch.arange(int(sizes.max()), device=sizes.device) < sizes.unsqueeze(1)
     kept = Reading.of(torch.randn(*mask.shape, case.config.hidden_size, device=sizes.device, dtype=case.hardware.dtype), mask)
     words = number_words(map(PLAIN.spell, case.split.texts))
-    material: Any = SimpleNamespace(split=case.split, reader=SimpleNamespace(tokens=case.tokens), words=words)
+    material: Any = SimpleNamespace(split=case.split, reader=SimpleNamespace(tokens=case.tokens), words=words, analyser=PLAIN)
     planter = Planter(relevance_of(case.labels), material, contrast=64, labels_per_document=64)
     network: Any = SimpleNamespace(decoder=decoder)  # the backbone has done its work
     reader: Any = SimpleNamespace(read=lambda rows: kept)

@@ -79,7 +79,7 @@ def test_corrections_of_relevance_change_what_is_planted(prepared: Any) -> None:
     clinic("pretrain-attn", tag="before")
     label = pl.read_parquet(clinic.path / "mig" / "labels.parquet")["label"][0]
     word = clinic("mig show", "mig show.label=" + label).tables[0].rows[0][0]
-    clinic("mig edit", f"mig edit.label={label}", f"mig edit.deny=[{word}]")
+    clinic("mig edit", f"mig edit.label={label}", f"mig edit.deny=['{word}']")
     clinic("mig", force=True)
     assert clinic("mig show", f"mig show.label={label}", "mig show.limit=1000").tables[0].rows[-1][5] == "denied"
     clinic("pretrain-attn", tag="after")

@@ -259,7 +259,7 @@ def test_excluded_labels_are_neither_suggested_nor_predicted_nor_assigned(clinic
         clinic("suggest", flags={"suggest": {"text": "fever", "exclude": ["nowhere"]}})
 
 
-UNKNOWN = ["qwertz asdfgh", "2024 1234 56", "Иванов", " "]
+UNKNOWN = ["qwertz asdfgh", "20241234 5678901", "Иванов", " "]
 
 
 def test_without_a_network_nothing_is_suggested_for_a_text_of_unknown_words(

@@ -5,6 +5,7 @@ import json
 import polars as pl
 import pytest
 from builders import record_again
+from plant_datasets.synthetic_clinic import generate
 
 from plant_cli.api import DataError, UsageError
 
@@ -71,7 +72,8 @@ def test_a_label_that_is_never_assigned_says_so(clinic, decided):
     content = json.loads(path.read_text())
     path.write_text(json.dumps(content | {"value": [None] * len(content["value"])}))
     record_again(path.parent)
-    table = clinic("suggest", "suggest.text=fever", "suggest.thresholds=thresholds").tables[0]
+    text = generate(documents=120, labels=12, seed=3).splits["test"].collect()["text"][0]
+    table = clinic("suggest", flags={"suggest": {"text": text, "thresholds": "thresholds"}}).tables[0]
     assert {row[4] for row in table.rows} == {"never"}
     assert any(note.startswith("never: ") for note in table.notes)
 

@@ -137,7 +137,7 @@ def test_files_are_hashed_and_what_is_no_path_or_not_there_is_not(run: Run, tmp_
 
 def test_another_run_is_what_its_system_left(tmp_path: Path, make_record: Make) -> None:
     other = Run.create(tmp_path / "other")
-    assert hash_source(tmp_path) is None
+    assert hash_source(tmp_path / "nothing") is None
     seen = [hash_source(other.path)]
     unfinished = other.stage("finetune")
     unfinished.path.mkdir()

@@ -75,5 +75,5 @@ def test_damaged_words_are_found_again(corpus: Any, session: Session) -> None:
 
 def test_texts_without_words_have_none(dataset: Dataset, session: Session, tmp_path: Path) -> None:
     frame = pl.LazyFrame({"doc_id": ["a", "b"], "text": ["1 2", "…"], "labels": [["x"], ["y"]]})
-    corpus = prepare(Dataset(splits={"train": frame}), DataSection(path="x.parquet"), tmp_path / "other", SilentReporter())
+    corpus = prepare(Dataset(splits={"train": frame}), DataSection(path="x.parquet", words="letters"), tmp_path / "other", SilentReporter())
     assert spelt(open_words(session, corpus, "train").documents) == [[], []]
