@@ -133,6 +133,8 @@ def _read_map(text: str) -> pl.DataFrame | None:
     pairs = pairs.get("id2label", pairs)
     if not isinstance(pairs, dict) or not all(isinstance(value, (str, int)) for value in pairs.values()):
         return None
+    if len(set(map(_simplify, pairs)) & _KNOWN_NAMES) > 1:  # names of columns: the only line of a table
+        return None
     ids, titles = list(pairs), list(map(str, pairs.values()))
     if all(isinstance(value, int) for value in pairs.values()):
         ids, titles = titles, ids
