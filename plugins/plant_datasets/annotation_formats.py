@@ -267,7 +267,10 @@ def _read_annotated(value: Any) -> Line:
 def _name_shape(lines: list[str]) -> str | None:
     """Whose objects a file has, by the first of them."""
     for _, record in json_objects(enumerate(lines, start=1)):
-        value = _pair(json.loads(record))
+        try:
+            value = _pair(json.loads(record))
+        except (ValueError, RecursionError):
+            return None
         return next((f"JSON of {title}" for title, fits, _ in _SHAPES if isinstance(value, dict) and fits(value)), None)
     return None
 

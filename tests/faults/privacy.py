@@ -1,4 +1,4 @@
-"""Run commands over a corpus whose documents each hold a word of their own: `python -m tests.faults.privacy` lists where they come out.
+"""Run commands over a corpus whose documents each hold a number of their own: `python -m tests.faults.privacy` lists where they come out.
 
 Outputs of commands, files of the run and traces of crashes are searched. What a command is asked to show is not: the text that `suggest`
 is given, and the page of `report`, which quotes evidence.
@@ -23,7 +23,7 @@ from plant_cli.registry import installed
 from tests.faults.campaign.commands import RECIPE
 from tests.faults.processes import Ending, preload, run_command
 
-SECRET = re.compile(r"secretum\d+")
+SECRET = re.compile(r"secretum 77\d{5}")  # words are kept, also those with digits; a long number is none
 DATASET = "{name: synthetic-clinic, documents: 100, labels: 12, seed: 3}"
 SHOWN = ("report", "corpora")  # what a command was asked to show, or to write
 LINES = (
@@ -62,7 +62,9 @@ def write_corpus(place: Path) -> None:
     dataset = spec.load(DataSection(), spec.options(documents=100, labels=12, seed=3))
     frames = (tidy(frame).with_columns(split=pl.lit(name)) for name, frame in read_frames(dataset).items())
     frame = pl.concat(frames).with_row_index("number")
-    texts = pl.concat_str(pl.col("text"), pl.lit(" secretum"), pl.col("number").cast(pl.String), pl.lit(" patientis."))
+    texts = pl.concat_str(
+        pl.col("text"), pl.lit(" secretum "), (7700000 + pl.col("number").cast(pl.Int64)).cast(pl.String), pl.lit(" patientis.")
+    )
     frame = frame.with_columns(text=texts).drop("number")
     frame.write_parquet(place / "corpus.parquet")
     flat = frame.with_columns(pl.col("labels").list.join("|"))

@@ -16,11 +16,11 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_a_secret_is_found_wherever_it_lies(tmp_path: Path) -> None:
-    (tmp_path / "log.txt").write_text("epoch 1: 'fever secretum12 patientis'")
-    pl.DataFrame({"note": ["a secretum7 b"]}).write_parquet(tmp_path / "table.parquet", compression="zstd")
-    (tmp_path / "weights.bin").write_bytes(b"\xff\x00secretum3")
+    (tmp_path / "log.txt").write_text("epoch 1: 'fever secretum 7700012 patientis'")
+    pl.DataFrame({"note": ["a secretum 7700007 b"]}).write_parquet(tmp_path / "table.parquet", compression="zstd")
+    (tmp_path / "weights.bin").write_bytes(b"\xff\x00secretum 7700003")
     (tmp_path / "clean.txt").write_text("secretum")
-    assert list(find_secrets(tmp_path)) == ["log.txt: secretum12", "table.parquet: secretum7", "weights.bin: secretum3"]
+    assert list(find_secrets(tmp_path)) == ["log.txt: secretum 7700012", "table.parquet: secretum 7700007", "weights.bin: secretum 7700003"]
 
 
 @pytest.mark.slow
