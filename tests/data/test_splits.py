@@ -440,7 +440,7 @@ def test_tables_of_any_content_come_back(tmp_path_factory: pytest.TempPathFactor
     place, frames = tmp_path_factory.mktemp("table") / name, read_frames(dataset)
     write_corpus(frames, dataset, place, force=False)
     again = load_files(DataSection(path=str(place)))
-    assert again.remarks == []
+    assert [remark for remark in again.remarks if "the only labels are" not in remark] == []
     for split, frame in read_frames(again).items():
         assert_frame_equal(frame, frames[split])
     assert dataset.labels is not None
