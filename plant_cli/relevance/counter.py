@@ -116,7 +116,7 @@ class CorpusCounter:
             raise DataError(
                 f"no word occurs in at least {self.min_df} training documents",
                 where=f"the {counts.margins.n_docs} training documents",
-                expected="texts of words made of letters, in any script, that share some of them",
+                expected="texts in any script that share some of their words",
                 todo="look at the corpus with `plant data stats`, or lower --min-df",
             )
         return counts
