@@ -11,6 +11,7 @@ from itertools import islice
 from typing import TypeVar
 
 import torch
+from torch import Tensor
 
 TOKEN_MULTIPLE = 16  # the number of positions of a batch of texts is a multiple of this
 LABEL_MULTIPLE = 64  # the numbers of labels and of positions in a product of both are multiples of this
@@ -24,6 +25,11 @@ def round_up(size: int, multiple: int) -> int:
 def uses_triton(device: str) -> bool:
     """Whether Triton's kernels compute on a device type ("cuda", "cpu"): on a graphics card, where Triton is installed."""
     return device == "cuda" and find_spec("triton") is not None
+
+
+def send(tensor: Tensor, device: torch.device) -> Tensor:
+    """A tensor of the processor on a device; on a card without waiting for the work before it."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 Item = TypeVar("Item")

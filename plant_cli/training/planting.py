@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -19,7 +19,7 @@ from plant_cli.api import Decoder, RankLoss, Reading
 from plant_cli.api.options import FIXED_SEED
 from plant_cli.network.answers import rank_tokens
 from plant_cli.network.assembly import Network
-from plant_cli.network.compute import LABEL_MULTIPLE
+from plant_cli.network.compute import LABEL_MULTIPLE, send
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.list_ranking import kendall_tau, ndcg, random_ndcg
 from plant_cli.network.reading import OUTSIDE, HiddenReader, lengths, match_words, sorted_batches
@@ -45,20 +45,36 @@ class RankedLists:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Items:
-    """The lists of one document before attention has scored them."""
+class Lists:
+    """The lists of some documents before attention has scored them: document after document, label after label."""
 
-    labels: Rows  # those that have a list [l]
-    there: npt.NDArray[np.bool_]  # which of the document's words are in it [l, U]
-    relevance: npt.NDArray[np.float32]  # of these words, list after list
+    documents: Rows  # whose list it is, by its number in the batch [P]
+    labels: Rows  # whose list it is [P]
+    sizes: Rows  # items of each list [P]
+    relevance: npt.NDArray[np.float32]  # of each item [n], list after list
+    entries: Rows  # (token, item) pairs of each list [P]
+    tokens: Rows  # position of each pair's token [m]
+    items: Rows  # the pair's item [m], 0 ≤ item < n
 
-    def of(self, labels: Rows) -> Items:
-        """The lists of some labels."""
-        wanted = np.isin(self.labels, labels)
-        if wanted.all():
-            return self
-        kept = np.repeat(wanted, self.there.sum(axis=1))
-        return Items(labels=self.labels[wanted], there=self.there[wanted], relevance=self.relevance[kept])
+    @classmethod
+    def join(cls, parts: Sequence[Lists]) -> Lists:
+        """The lists of all documents, which are numbered as they come."""
+        starts = np.cumsum([0, *(len(part.relevance) for part in parts)])
+        numbered = [replace(part, documents=part.documents + n, items=part.items + starts[n]) for n, part in enumerate(parts)]
+        return cls(**{name: np.concatenate([getattr(part, name) for part in numbered]) for name in cls.__dataclass_fields__})
+
+    def of(self, wanted: npt.NDArray[np.bool_]) -> Lists:
+        """Some of the lists [P]."""
+        kept, pairs = np.repeat(wanted, self.sizes), np.repeat(wanted, self.entries)
+        return Lists(
+            documents=self.documents[wanted],
+            labels=self.labels[wanted],
+            sizes=self.sizes[wanted],
+            relevance=self.relevance[kept],
+            entries=self.entries[wanted],
+            tokens=self.tokens[pairs],
+            items=(np.cumsum(kept) - 1)[self.items[pairs]],
+        )
 
 
 class Planter:
@@ -95,9 +111,10 @@ class Planter:
         counts = np.asarray(gold[:, labels].toarray() != 0) | np.isin(labels, sample)[None, :]
         return labels, counts
 
-    def choose_items(self, row: int, labels: Rows, draw: np.random.Generator) -> Items:
+    def choose_items(self, row: int, labels: Rows, draw: np.random.Generator) -> Lists:
         """The lists of a document for some labels; a label is left out if none of the words, or only one word, would be in its list."""
-        vocabulary = self.documents[row].vocabulary
+        document = self.documents[row]
+        vocabulary = document.vocabulary
         known, size = vocabulary != OUTSIDE, len(vocabulary)
         wanted = np.zeros((len(labels), size), dtype=np.float32)  # relevance; positions of one word have that of the word, each
         wanted[:, known] = self.table.matrix[labels][:, vocabulary[known]].toarray()
@@ -108,19 +125,30 @@ class Planter:
         there = (wanted > 0) | joined[None, :]
         usable = ((wanted > 0).any(axis=1)) & (there.sum(axis=1) > 1)
         there = there[usable]
-        return Items(labels=labels[usable], there=there, relevance=wanted[usable][there])
+        lists, entries = np.nonzero(there[:, document.word])
+        numbers = np.cumsum(there).reshape(there.shape) - 1
+        return Lists(
+            documents=np.zeros(len(there), dtype=np.int64),
+            labels=labels[usable],
+            sizes=there.sum(axis=1),
+            relevance=wanted[usable][there],
+            entries=np.bincount(lists, minlength=len(there)),
+            tokens=document.token[entries],
+            items=numbers[lists, document.word[entries]],
+        )
 
-    def score_words(self, log_attention: Tensor, row: int) -> Tensor:
-        """Scores [l, U] of a document's words from log attention [l, T] on its tokens."""
-        document, device = self.documents[row], log_attention.device
-        token, word = torch.from_numpy(document.token).to(device), torch.from_numpy(document.word).to(device)
-        size = len(document.vocabulary)
-        on_tokens = log_attention.float().index_select(1, token).exp()
-        mass = on_tokens.new_zeros((len(log_attention), size)).index_add(1, word, on_tokens)
+    def choose_lists(self, rows: Rows, labels: Rows, counts: npt.NDArray[np.bool_], draw: np.random.Generator) -> Lists:
+        """The lists of a batch for its labels, each for the documents where it counts [B, l]."""
+        return Lists.join([self.choose_items(int(row), labels[counts[number]], draw) for number, row in enumerate(rows)])
+
+    def score_items(self, log_attention: Tensor, items: Tensor, count: int) -> Tensor:
+        """Scores [n] of so many items from log attention on their tokens: entries [m], each with its item [m]."""
+        on_tokens = log_attention.float().exp()
+        mass = on_tokens.new_zeros(count).index_add(0, items, on_tokens)
         if self.score == "mass":
             return mass
         if self.score == "log-mean":
-            mass = mass / torch.bincount(word, minlength=size).to(mass.dtype)
+            mass = mass / torch.zeros_like(mass).index_add(0, items, torch.ones_like(on_tokens))
         return mass.clamp_min(SMALLEST_MASS).log()
 
 
@@ -145,58 +173,46 @@ def planted_loss(network: Network, planter: Planter, loss: RankLoss, reading: Re
     """The ranking loss of a batch for a fresh sample of labels and contrast words, and over how many lists it is a mean."""
     draw = np.random.default_rng(seed)
     labels, counts = planter.choose_labels(rows, draw)
-    lists = rank_words(network.decoder, planter, reading, rows, labels, counts, draw)
+    lists = rank_words(network.decoder, planter, reading, planter.choose_lists(rows, labels, counts, draw))
     if lists is None:  # a loss of nothing, with a gradient that is zero
         attention = rank_tokens(network.decoder, reading.select(slice(1)), torch.zeros(1, dtype=torch.int64, device=reading.mask.device))
         return 0.0 * attention.nan_to_num(neginf=0.0).sum(), 0.0
     return loss(lists.scores, lists.relevance, lists.offsets), float(len(lists))
 
 
-def rank_words(
-    decoder: Decoder,
-    planter: Planter,
-    reading: Reading,
-    rows: Rows,
-    labels: Rows,
-    counts: npt.NDArray[np.bool_],
-    draw: np.random.Generator,
-) -> RankedLists | None:
-    """The lists of a batch for its labels (sorted), each for the documents where it counts [B, l]; None if there is no list.
+def rank_words(decoder: Decoder, planter: Planter, reading: Reading, lists: Lists) -> RankedLists | None:
+    """The lists of a batch, scored; None if there is no list.
 
     Of very many labels or positions, blocks of labels are computed again in the backward pass: memory grows with the words in the lists.
     """
-    found = [planter.choose_items(int(row), labels[counts[number]], draw) for number, row in enumerate(rows)]
-    used = np.unique(np.concatenate([items.labels for items in found]))
+    used = np.unique(lists.labels)
     if not len(used):
         return None
     step = max(1, PLANTING_NUMBERS // (reading.mask.numel() * LABEL_MULTIPLE)) * LABEL_MULTIPLE
-    blocks = [used[start : start + step] for start in range(0, len(used), step)]
-    parts = [[items.of(block) for items in found] for block in blocks]
-    given = [(decoder, planter, reading, rows, block, part) for block, part in zip(blocks, parts, strict=True)]
-    once = len(blocks) == 1
-    scores = [_score_items(*block) if once else checkpoint(_score_items, *block, use_reentrant=False) for block in given]
-    flat = [items for part in parts for items in part]
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate([items.there.sum(axis=1) for items in flat]))]).astype(np.int64)
+    blocks = np.searchsorted(used, lists.labels) // step
+    parts = [lists] if len(used) <= step else [lists.of(blocks == number) for number in range(int(blocks.max()) + 1)]
+    given = [(decoder, planter, reading, part) for part in parts]
+    once = len(parts) == 1
+    scores = [_score_lists(*block) if once else checkpoint(_score_lists, *block, use_reentrant=False) for block in given]
+    relevance = np.concatenate([part.relevance for part in parts])
+    offsets = np.cumsum([0, *np.concatenate([part.sizes for part in parts])])
     device = reading.mask.device
     return RankedLists(
-        scores=torch.cat(scores),
-        relevance=torch.from_numpy(np.concatenate([items.relevance for items in flat])).to(device),
-        offsets=torch.from_numpy(offsets).to(device),
+        scores=torch.cat(scores), relevance=send(torch.from_numpy(relevance), device), offsets=send(torch.from_numpy(offsets), device)
     )
 
 
-def _score_items(decoder: Decoder, planter: Planter, reading: Reading, rows: Rows, labels: Rows, part: Sequence[Items]) -> Tensor:
-    """Scores of the words in the lists of a block of labels: document after document, list after list."""
-    wanted = torch.from_numpy(np.stack([np.isin(labels, items.labels) for items in part])).to(reading.mask.device)
-    given = reading, torch.from_numpy(labels).to(reading.mask.device)
-    attention = rank_tokens(decoder, *given, wanted)
-    scores = []
-    for row, of_document, items in zip(rows, attention.unbind(0), part, strict=True):
-        if len(items.labels):
-            chosen = torch.from_numpy(np.searchsorted(labels, items.labels)).to(attention.device)
-            words = planter.score_words(of_document.index_select(0, chosen), int(row))
-            scores.append(words[torch.from_numpy(items.there).to(attention.device)])
-    return torch.cat(scores)
+def _score_lists(decoder: Decoder, planter: Planter, reading: Reading, lists: Lists) -> Tensor:
+    """Scores of the items, from one product of all documents and labels."""
+    used, numbers = np.unique(lists.labels, return_inverse=True)
+    pairs = lists.documents * len(used) + numbers
+    positions = np.repeat(pairs, lists.entries) * reading.mask.shape[1] + lists.tokens
+    given = (used, pairs, positions, lists.items)
+    sent = send(torch.from_numpy(np.concatenate(given)), reading.mask.device)  # in one transfer
+    labels, chosen, entries, items = sent.split([len(numbers) for numbers in given])
+    wanted = torch.zeros(len(reading) * len(used), dtype=torch.bool, device=labels.device).index_fill_(0, chosen, True)
+    attention = rank_tokens(decoder, reading, labels, wanted.view(len(reading), -1))
+    return planter.score_items(attention.flatten().index_select(0, entries), items, len(lists.relevance))
 
 
 @dataclass
@@ -227,9 +243,10 @@ class AttentionMeasure:
             if not len(labels):
                 continue
             counts = np.asarray(gold[:, labels].toarray() != 0)
+            chosen = self.planter.choose_lists(rows, labels, counts, np.random.default_rng(FIXED_SEED))
             reading = self.material.reader.read(rows)
             with self.hardware.autocast():
-                lists = rank_words(self.network.decoder, self.planter, reading, rows, labels, counts, np.random.default_rng(FIXED_SEED))
+                lists = rank_words(self.network.decoder, self.planter, reading, chosen)
             if lists is None:
                 continue
             found = (

@@ -62,8 +62,8 @@ def make_lists(plant: Planter, log_attention: Tensor) -> RankedLists:
     """The lists of the one document for all labels."""
     labels = log_attention.shape[1]
     reading = Reading.of(torch.zeros(1, 8, 1), torch.ones(1, 8, dtype=torch.bool))
-    given = (np.array([0]), np.arange(labels), np.ones((1, labels), dtype=bool), np.random.default_rng(0))
-    found = rank_words(Played(log_attention), plant, reading, *given)  # type: ignore[arg-type]
+    lists = plant.choose_lists(np.array([0]), np.arange(labels), np.ones((1, labels), dtype=bool), np.random.default_rng(0))
+    found = rank_words(Played(log_attention), plant, reading, lists)  # type: ignore[arg-type]
     assert found is not None
     return found
 
@@ -87,8 +87,8 @@ def test_other_scores(score: str, expected: float) -> None:
 
 @pytest.mark.parametrize("score", ["log-mass", "log-mean"])
 def test_a_word_that_no_attention_falls_on_has_a_finite_score(score: str) -> None:
-    found = planter([[0.5, 0.0, 1.0]], score=score).score_words(torch.full((1, 8), -200.0), 0)
-    assert bool(found.isfinite().all())
+    lists = make_lists(planter([[0.5, 0.0, 1.0]], score=score), torch.full((1, 1, 8), -200.0))
+    assert bool(lists.scores.isfinite().all())
 
 
 def test_without_contrast_only_relevant_words_are_items_and_lists_of_one_are_left_out() -> None:
@@ -194,12 +194,16 @@ def _plain_loss(network: Any, plant: Planter, reading: Reading) -> tuple[Tensor,
     attention = network.decoder.rank(reading, torch.from_numpy(labels))
     scores, relevance, offsets = [], [], [0]
     for row in range(3):
-        items = plant.choose_items(row, labels[counts[row]], draw)
-        words = plant.score_words(attention[row], row)
-        wanted = iter(items.relevance)
-        for label, there in zip(items.labels, items.there, strict=True):
-            scores.append(words[label][torch.from_numpy(there)])
-            relevance += [next(wanted) for _ in range(there.sum())]
+        found = plant.choose_items(row, labels[counts[row]], draw)
+        ends = np.cumsum(found.sizes)
+        for number, (label, end) in enumerate(zip(found.labels, ends, strict=True)):
+            inside = np.repeat(np.arange(len(found.labels)), found.entries) == number
+            words = {
+                item: [t for t, i in zip(found.tokens[inside], found.items[inside], strict=True) if i == item]
+                for item in range(end - found.sizes[number], end)
+            }
+            scores.append(torch.stack([attention[row, label, tokens].exp().sum().log() for tokens in words.values()]))
+            relevance += found.relevance[end - found.sizes[number] : end].tolist()
             offsets.append(len(relevance))
     return build_lambda(LambdaOptions())(torch.cat(scores), torch.tensor(relevance), torch.tensor(offsets)), len(scores)
 
