@@ -107,6 +107,7 @@ from plant_cli.data.vocabularies import read_vocabulary as read_vocabulary
 from plant_cli.data.vocabularies import resolve_titles as resolve_titles
 from plant_cli.data.words import choose_columns as choose_columns
 from plant_cli.data.words import count_known as count_known
+from plant_cli.data.words import find_words as find_words
 from plant_cli.evaluation.auc import average_auc as average_auc
 from plant_cli.evaluation.auc import pooled_auc as pooled_auc
 from plant_cli.evaluation.counters import (
@@ -291,6 +292,9 @@ from plant_cli.scoring.lexical import (
     score_words as score_words,
 )
 from plant_cli.scoring.lexical import (
+    stack_rows as stack_rows,
+)
+from plant_cli.scoring.lexical import (
     unit_rows as unit_rows,
 )
 from plant_cli.scoring.lexical import (
@@ -298,6 +302,12 @@ from plant_cli.scoring.lexical import (
 )
 from plant_cli.scoring.lexical import (
     weigh_numbers as weigh_numbers,
+)
+from plant_cli.scoring.nearest import (
+    NearestDocuments as NearestDocuments,
+)
+from plant_cli.scoring.nearest import (
+    share_labels as share_labels,
 )
 from plant_cli.scoring.packing import pack_matrix as pack_matrix
 from plant_cli.scoring.packing import pack_strings as pack_strings

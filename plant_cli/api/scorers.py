@@ -136,7 +136,7 @@ class FittedScorer:
     left_out: Sequence[csr_array] | None = None
     """Scores of the documents `ScorerInput.rows`, each as if the scorer had been fitted without it, in the form of `Scorer.score`. None if
     the scorer has no shortcut: it is then fitted again without each part of them, once if train has at least 5,000 documents, and five or
-    six times if it has 100 to 1,000.
+    six times if it has 100 to 1,000. With more than 50,000 documents it is not asked: every scorer is fitted once, without them.
     """
 
 

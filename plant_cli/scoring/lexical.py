@@ -74,6 +74,17 @@ def join_views(views: Sequence[csr_array], weights: Sequence[float] | None = Non
     return csr_array(hstack([view * np.float32(factor) for view, factor in zip(views, factors, strict=True)], format="csr"))
 
 
+def stack_rows(parts: Iterable[csr_array], rows: int, width: int, cells: int) -> csr_array:
+    """Matrices of consecutive rows as one, csr float32 [rows, width], made one after another; they hold no more than so many cells."""
+    data, indices, ends = np.empty(cells, dtype=np.float32), np.empty(cells, dtype=np.int32), np.zeros(rows + 1, dtype=np.int64)
+    row = filled = 0
+    for part in parts:
+        inside = slice(filled, filled + part.nnz)
+        data[inside], indices[inside], ends[row + 1 : row + 1 + part.shape[0]] = part.data, part.indices, filled + part.indptr[1:]
+        row, filled = row + part.shape[0], inside.stop
+    return csr_array((data[:filled], indices[:filled], ends), shape=(rows, width))
+
+
 SHORTEST, LONGEST = 3, 5
 EDGE = " "
 

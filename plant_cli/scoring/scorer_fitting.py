@@ -34,6 +34,7 @@ from plant_cli.scoring.sparse_scores import SparseScores, cut_folds, no_scores, 
 from plant_cli.scoring.top_labels import Rows
 
 DOCUMENTS_LEFT_OUT = 1000  # training documents whose left-out scores teach the weights
+DOCUMENTS_REFITTED = 50_000  # training documents beyond which a scorer is fitted once: without those whose scores teach the weights
 DOCUMENTS_FOR_A_NOTE = 30  # documents from which on it is noted that a scorer tells no labels apart
 Fitted = tuple[NamedScorer, list[SparseScores]]  # with its scores of documents that were left out
 
@@ -71,6 +72,7 @@ def fit_scorers(
     may_fail: tuple[type[PlantError], ...] = (ComponentError, PluginError) if allow_missing else ()
     may_score_badly: tuple[type[ScorerError], ...] = (ScorerError,) if allow_missing else ()
     given = _gather_input(train, words, labels, analyser, reporter, seed)
+    others = _leave_out(given, given.rows, once=True) if len(train) > DOCUMENTS_REFITTED else None
     fitted: dict[str, Fitted] = {}
     missing: dict[str, str] = {}
     seconds: dict[str, float] = {}
@@ -84,7 +86,7 @@ def fit_scorers(
                 task.advance(1)
                 continue
             try:
-                fitted[spec.name] = _fit(spec, options, given)
+                fitted[spec.name] = _fit(spec, options, given, others)
             except may_fail as error:
                 missing[spec.name] = error.what
                 reporter.warn(f"{error.what}: it is left out")
@@ -125,12 +127,18 @@ def _gather_input(train: Split, words: Documents, labels: LabelIndex, analyser: 
     )
 
 
-def _fit(spec: ScorerSpec, options: Options, given: ScorerInput) -> Fitted:
+def _fit(spec: ScorerSpec, options: Options, given: ScorerInput, others: ScorerInput | None) -> Fitted:
+    """Fit a scorer on all training documents, or on the `others` of those whose scores teach the weights."""
     shape = (len(given.rows), given.gold.shape[1])
-    fitted = ask(spec.name, "cannot be fitted", lambda: spec.fit(options, given))
+    fitted = ask(spec.name, "cannot be fitted", lambda: spec.fit(options, others or given))
     ask(spec.name, "cannot be saved", fitted.scorer.tensors, promises.ARRAYS)  # better now than after hours of training
-    parts = fitted.left_out
-    left_out = check_scores(spec.name, lambda: _leave_folds_out(spec, options, given) if parts is None else parts, shape)
+
+    def score_left_out() -> Sequence[csr_array]:
+        if others is not None:
+            return fitted.scorer.score(given.documents.take(given.rows))
+        return _leave_folds_out(spec, options, given) if fitted.left_out is None else fitted.left_out
+
+    left_out = check_scores(spec.name, score_left_out, shape)
     if spec.needs_names and not any(_tells_apart(order_shares(view, csr_array(given.gold[given.rows]))) for view in left_out):
         given.reporter.note(f"scorer {spec.name}: tells no labels apart here; are titles in the language of the texts?")
     chosen = Choice(name=spec.name, options=options.model_dump(mode="json"))
@@ -149,17 +157,22 @@ def _leave_folds_out(spec: ScorerSpec, options: Options, given: ScorerInput) -> 
         return [no_scores(wanted, given.gold.shape[1])]
     parts, folds = [], cut_folds(count, wanted)
     for fold in folds:
-        kept = np.setdiff1d(np.arange(count), given.rows[fold])
-        others = replace(
-            given,
-            documents=given.documents.take(kept),
-            doc_ids=[given.doc_ids[row] for row in kept],
-            gold=csr_array(given.gold[kept]),
-            rows=np.zeros(0, dtype=np.int64),
-        )
+        others = _leave_out(given, given.rows[fold])
         parts.append(spec.fit(options, others).scorer.score(given.documents.take(given.rows[fold])))
     order = np.argsort(np.concatenate(folds))
     return [csr_array(csr_array(vstack(view, format="csr"))[order]) for view in zip(*parts, strict=True)]
+
+
+def _leave_out(given: ScorerInput, rows: Rows, *, once: bool = False) -> ScorerInput:
+    """The training documents without some; what is left of them `once` has no word that none of them has."""
+    kept = np.setdiff1d(np.arange(len(given.documents)), rows)
+    documents = given.documents.take(kept)
+    if once:
+        used, numbers = np.unique(documents.numbers, return_inverse=True)
+        vocabulary = tuple(given.documents.vocabulary[number] for number in used.tolist())
+        documents = Documents(vocabulary=vocabulary, numbers=numbers.astype(np.int32), ends=documents.ends)
+    gold, doc_ids = csr_array(given.gold[kept]), [given.doc_ids[row] for row in kept]
+    return replace(given, documents=documents, doc_ids=doc_ids, gold=gold, rows=np.zeros(0, dtype=np.int64))
 
 
 def _weigh(fitted: Mapping[str, Fitted], given: ScorerInput, zero_shot: Mapping[str, bool]) -> ScoredDocuments:

@@ -18,6 +18,7 @@ from plant_cli.kit import (
     pack_strings,
     score_blocks,
     score_neighbours,
+    share_labels,
     unpack_matrix,
     unpack_strings,
 )
@@ -29,13 +30,12 @@ NEIGHBOURS_NAMED = 2  # training documents of a reason
 
 def fit(options: NeighboursOptions, given: ScorerInput) -> FittedScorer:
     """Vectors of the training documents; left-out scores compare a document with the others."""
-    whole = Train.fit(given.documents, pieces=options.pieces)
-    views = [whole]
+    pieces = options.cuts_words(len(given.documents))
+    views = [Train.fit(given.documents, pieces=pieces)]
     if options.lead:
-        views.append(Train.fit(cut_leads(given.documents, options.lead), pieces=options.pieces))
+        views.append(Train.fit(cut_leads(given.documents, options.lead), pieces=pieces))
     scorer = NeighbourScorer(options=options, views=views, gold=given.gold.astype(np.float32), doc_ids=tuple(given.doc_ids))
-    left_out = [scorer.leave_out(view, given.rows) for view in views]
-    return FittedScorer(scorer=scorer, left_out=left_out)
+    return FittedScorer(scorer=scorer, left_out=[scorer.compare(view, view.vectors[given.rows], given.rows) for view in views])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,39 +49,36 @@ class NeighbourScorer:
 
     def score(self, documents: Documents) -> list[csr_array]:
         """Views: whole documents, their beginnings."""
-        return [self._score(view, self._cut(documents, number)) for number, view in enumerate(self.views)]
+        return [self.compare(view, view.vectoriser.transform(self._cut(documents, number))) for number, view in enumerate(self.views)]
 
     def _cut(self, documents: Documents, number: int) -> Documents:
         return cut_leads(documents, self.options.lead) if number else documents
 
-    def _score(self, view: Train, documents: Documents) -> csr_array:
-        vectors, options = view.vectoriser.transform(documents), self.options
+    def compare(self, view: Train, vectors: csr_array, rows: npt.NDArray[np.int64] | None = None) -> csr_array:
+        """Scores of vectors [b]; those of training documents `rows` are compared with the others."""
+        options, gold = self.options, self.gold
 
         def score(block: slice) -> csr_array:
-            return score_neighbours(view.similarity.multiply(vectors[block]), self.gold, options.neighbours, options.power)
+            own = None if rows is None else rows[block]
+            if not options.compares_all(len(self.doc_ids)):
+                return share_labels(view.nearest.find(vectors[block], options.neighbours, own), gold, options.power)
+            similar = view.similarity.multiply(vectors[block])
+            if own is not None:
+                return leave_out_neighbours(similar, own, gold, options.neighbours, options.power)
+            return score_neighbours(similar, gold, options.neighbours, options.power)
 
-        return score_blocks(len(documents), max(self.gold.shape), score).matrix[:, : self.gold.shape[1]]
-
-    def leave_out(self, view: Train, rows: npt.NDArray[np.int64]) -> csr_array:
-        """Scores of training documents [b] among the others."""
-        options = self.options
-
-        def score(block: slice) -> csr_array:
-            similar = view.similarity.multiply(view.similarity.train[rows[block]])
-            return leave_out_neighbours(similar, rows[block], self.gold, options.neighbours, options.power)
-
-        return score_blocks(len(rows), max(self.gold.shape), score).matrix[:, : self.gold.shape[1]]
+        return score_blocks(vectors.shape[0], max(gold.shape), score).matrix[:, : gold.shape[1]]
 
     def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
         """The nearest training documents that have the label."""
-        view = self.views[0]
-        similar = view.similarity.multiply(view.vectoriser.transform(document))[0]
-        by_label = csr_array(self.gold.T)
-        return [self._explain(similar, by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]) for label in labels]
+        view, by_label = self.views[0], csr_array(self.gold.T)
+        vector = view.vectoriser.transform(document).toarray()[0]
+        return [self._explain(vector, by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]) for label in labels]
 
-    def _explain(self, similar: npt.NDArray[np.float32], having: npt.NDArray[np.int32]) -> Reason:
-        near = having[np.argsort(-similar[having], kind="stable")[:NEIGHBOURS_NAMED]]
-        shown = ", ".join(f"{self.doc_ids[row]} ({similar[row]:.2f})" for row in near if similar[row] > 0)
+    def _explain(self, vector: npt.NDArray[np.float32], having: npt.NDArray[np.int32]) -> Reason:
+        similar = self.views[0].vectors[having] @ vector
+        near = np.argsort(-similar, kind="stable")[:NEIGHBOURS_NAMED]
+        shown = ", ".join(f"{self.doc_ids[having[place]]} ({similar[place]:.2f})" for place in near if similar[place] > 0)
         return Reason(text=f"similar to {shown}" if shown else "")
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,18 +15,20 @@ from scipy.sparse import csr_array, diags_array, eye_array, hstack
 
 from plant_cli.api import Documents, Reason
 from plant_cli.kit import (
+    NearestDocuments,
     Similarity,
     choose_columns,
-    count_known,
     count_pieces,
     cut_vocabulary,
     document_frequencies,
+    find_words,
     inverse_frequency,
     join_views,
     make_vectors,
     number_grams,
     pack_matrix,
     pack_strings,
+    stack_rows,
     unit_rows,
     unpack_matrix,
     unpack_strings,
@@ -35,6 +37,7 @@ from plant_cli.kit import (
 
 Floats32 = npt.NDArray[np.float32]
 WORDS_NAMED = 3  # words of a reason
+DOCUMENTS_COUNTED = 1 << 14  # that are counted at a time
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -47,25 +50,38 @@ class Vectoriser:
 
     @classmethod
     def fit(cls, documents: Documents, *, pieces: bool) -> tuple[Vectoriser, csr_array]:
-        """The vectoriser of training documents, by n-grams, too, if `pieces`, and their vectors, csr [N, V + G]."""
+        """The vectoriser of training documents, by n-grams, too, if `pieces`, and their vectors, csr [N, V + G].
+
+        Terms are counted twice, block by block, so that memory holds the vectors and nothing else of their size.
+        """
         grams = tuple(number_grams(documents.vocabulary)) if pieces else ()
         empty = cls(words=tuple(documents.vocabulary), pieces=grams, idf=np.zeros(0, dtype=np.float32))
-        counted = empty.count(documents)
+        blocks = [slice(start, start + DOCUMENTS_COUNTED) for start in range(0, max(1, len(documents)), DOCUMENTS_COUNTED)]
+        frequencies = [np.zeros(len(terms), dtype=np.int64) for terms in ((empty.words, grams) if pieces else (empty.words,))]
+        cells = 0
+        for counted in empty.count_blocks(documents, blocks):
+            cells += sum(counts.nnz for counts in counted)
+            for frequency, counts in zip(frequencies, counted, strict=True):
+                frequency += document_frequencies(counts)
         idf = [
-            inverse_frequency(len(documents), document_frequencies(counts)) * weigh_numbers(terms)
-            for terms, counts in zip((empty.words, grams), counted, strict=False)
+            inverse_frequency(len(documents), frequency) * weigh_numbers(terms)
+            for terms, frequency in zip((empty.words, grams), frequencies, strict=False)
         ]
         fitted = cls(words=empty.words, pieces=grams, idf=np.concatenate(idf).astype(np.float32))
-        return fitted, fitted.weigh(counted)
+        vectors = map(fitted.weigh, empty.count_blocks(documents, blocks))
+        return fitted, stack_rows(vectors, len(documents), len(fitted.idf), cells)
 
     @cached_property
     def _places(self) -> list[Mapping[str, int]]:
         return [{term: place for place, term in enumerate(terms)} for terms in (self.words, self.pieces)]
 
-    def count(self, documents: Documents) -> list[csr_array]:
-        """How often each word, and each n-gram, is in each document."""
+    def count_blocks(self, documents: Documents, blocks: Iterable[slice]) -> Iterator[list[csr_array]]:
+        """How often each word, and each n-gram, is in each document of some blocks."""
         words, pieces = self._places
-        return [count_known(documents, words), *([count_pieces(documents, cut_vocabulary(documents, pieces))] if pieces else [])]
+        columns, cut = find_words(documents, words), cut_vocabulary(documents, pieces) if pieces else None
+        for block in blocks:
+            some = documents if len(documents) <= block.stop - block.start else documents.take(np.arange(*block.indices(len(documents))))
+            yield [choose_columns(some.counts, columns, len(words)), *([] if cut is None else [count_pieces(some, cut)])]
 
     def weigh(self, counted: Sequence[csr_array]) -> csr_array:
         """Vectors of counts, csr [B, V + G]."""
@@ -74,7 +90,8 @@ class Vectoriser:
 
     def transform(self, documents: Documents) -> csr_array:
         """Vectors of documents, csr [B, V + G] float32; made once, however many scorers with this vectoriser ask for them."""
-        return documents.remember(("plant_scorers.vectors", self), lambda: self.weigh(self.count(documents)))
+        whole = [slice(0, len(documents))]
+        return documents.remember(("plant_scorers.vectors", self), lambda: self.weigh(*self.count_blocks(documents, whole)))
 
     def forget(self, vectors: csr_array, unknown: npt.NDArray[np.bool_]) -> csr_array:
         """Vectors as they would be without some terms, csr [B, V + G].
@@ -119,7 +136,17 @@ class Train:
     """The training documents as vectors: one for all scorers that compare by the same terms, whether they were fitted or loaded."""
 
     vectoriser: Vectoriser  # makes vectors of other documents
-    similarity: Similarity  # compares these with the training documents
+    vectors: csr_array  # csr [N, V + G] float32, rows of length 1
+
+    @cached_property
+    def similarity(self) -> Similarity:
+        """Compares others with all of them."""
+        return Similarity(self.vectors)
+
+    @cached_property
+    def nearest(self) -> NearestDocuments:
+        """Compares others with those that share their rarest terms."""
+        return NearestDocuments(self.vectors)
 
     @classmethod
     def fit(cls, documents: Documents, *, pieces: bool) -> Train:
@@ -127,13 +154,13 @@ class Train:
 
         def make() -> Train:
             vectoriser, vectors = Vectoriser.fit(documents, pieces=pieces)
-            return cls(vectoriser=vectoriser, similarity=Similarity(vectors))
+            return cls(vectoriser=vectoriser, vectors=vectors)
 
         return documents.remember(("plant_scorers.vectors", pieces), make)
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """As arrays."""
-        return {**self.vectoriser.tensors(), **pack_matrix("train", self.similarity.train)}
+        return {**self.vectoriser.tensors(), **pack_matrix("train", self.vectors)}
 
     @classmethod
     def load(cls, tensors: Mapping[str, npt.NDArray[Any]]) -> Train:
@@ -143,7 +170,7 @@ class Train:
             digest.update(np.ascontiguousarray(tensors[name]).tobytes())
         train = _LOADED.get(digest.digest())
         if train is None:
-            train = cls(vectoriser=Vectoriser.load(tensors), similarity=Similarity(unpack_matrix("train", tensors)))
+            train = cls(vectoriser=Vectoriser.load(tensors), vectors=unpack_matrix("train", tensors))
             _LOADED[digest.digest()] = train
         return train
 

@@ -52,7 +52,7 @@ def fit(options: WordsOptions, given: ScorerInput) -> FittedScorer:
         idf=(inverse_frequency(len(documents), document_frequencies(counts)) * weights).astype(np.float32),
         relevance=measure_relevance(counts, given.gold, positive_information, options.terms),
     )
-    if len(documents) < 2:
+    if len(documents) < 2 or not len(given.rows):
         return FittedScorer(scorer=scorer, left_out=[no_scores(len(given.rows), given.gold.shape[1])])
     left_out = leave_out_words(counts, given.gold, positive_information, given.rows, min_df=options.min_df, weights=weights)
     return FittedScorer(scorer=scorer, left_out=[left_out.matrix])

@@ -28,6 +28,7 @@ from plant_cli.data.labels import LabelTable
 from plant_cli.data.word_analysis import PLAIN
 from plant_cli.data.words import number_words
 from plant_cli.registry import installed
+from plant_cli.scoring import scorer_fitting
 from plant_cli.scoring.fused_scorers import NamedScorer, ScorerError, ask, check_scores, explain_labels, score_parts
 from plant_cli.scoring.scorer_fitting import fit_scorers
 from tests.scoring.conftest import split_words
@@ -83,6 +84,25 @@ def test_left_out_scores_are_of_documents_that_were_not_seen() -> None:
     seen = fitted.scorers.score(split_words(clinic(6)[0].texts), SilentReporter(), "train").logits(np.arange(6))
     gold = clinic(6)[0].gold.toarray().astype(bool)
     assert own[gold].mean() < seen[gold].mean()
+
+
+def test_with_very_many_documents_a_scorer_is_fitted_once_without_those_that_teach_the_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[ScorerInput] = []
+
+    def see(options: NoOptions, given: ScorerInput) -> FittedScorer:
+        seen.append(given)
+        return FittedScorer(scorer=Played(np.arange(4)), left_out=[csr_array((0, 4), dtype=np.float32)])
+
+    watching = ScorerSpec(name="played", summary="P.", fit=see, load=lambda options, tensors: Played(tensors["values"]))
+    monkeypatch.setattr(scorer_fitting, "DOCUMENTS_REFITTED", 10)
+    monkeypatch.setattr(scorer_fitting, "DOCUMENTS_LEFT_OUT", 5)
+    fitted = fit(NAMES[:3], watching, documents=11)
+    [given] = seen
+    assert not {f"d{row}" for row in fitted.rows} & {*given.doc_ids}
+    assert (len(given.documents), len(given.rows), len(fitted.left_out)) == (6, 0, 5)
+    assert {str(row) for row in fitted.rows}.isdisjoint(given.documents.vocabulary)  # each document has its number
+    seen_anew = fitted.scorers.score(fitted.left_out.documents, SilentReporter(), "train")
+    np.testing.assert_array_equal(seen_anew.pairs.values, fitted.left_out.pairs.values)
 
 
 def test_a_failing_scorer_is_named_and_left_out_only_if_that_is_allowed() -> None:
