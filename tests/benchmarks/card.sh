@@ -75,16 +75,16 @@ trainings() {
   arms=$1/arms; mkdir -p "$arms"; arms=$(cd "$arms" && pwd); export OMP_NUM_THREADS=1
   model; say "model read"
   local seed how waited=0
-  for seed in 0 1 2; do for how in planted uniform prototypes; do
+  for seed in ${SEEDS:-0 1 2}; do for how in planted uniform prototypes; do
     arm codiesp "${TOKENS:-1024}" 1.0 $how $seed "${EPOCHS:-8}" &
-    arm reuters-21578 512 0.15 $how $seed 4 &
+    [ ! -d "$bare/corpora/reuters-21578" ] || arm reuters-21578 512 0.15 $how $seed 4 &
   done; done
   while [ $waited -lt "$2" ] && [ -n "$(jobs -rp)" ]; do sleep 3; waited=$((waited + 3)); done
   say "waited $waited s"
   for log in "$arms"/*.log; do
     echo "## $log"; grep -E "^epoch [0-9]+:|documents/s|^(MAP|P@1|P@5|PSP@5|R@10|micro-F1|macro-F1) |rror" "$log" | cut -c1-170
   done | tee "$1/arms.txt" | tail -c 9000
-  tar czf "$1/arms.tgz" -C "$arms" $(cd "$arms" && ls -d -- *.log */*/history.jsonl */eval/metrics.json */eval/*.parquet 2>/dev/null)
+  tar czf "$1/arms.tgz" -C "$arms" $(cd "$arms" && ls -d -- *.log */*/history.jsonl */eval/metrics.json */eval/per_document.parquet */predict/predictions.parquet 2>/dev/null)
 }
 
 case ${1:-} in
