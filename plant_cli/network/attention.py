@@ -255,9 +255,7 @@ def label_attention(
     if uses_triton(queries.device.type):
         from plant_cli.network.attention_kernels import KernelAttention
 
-        result = KernelAttention.apply(queries, directions, keys, values, mask, heads)  # type: ignore[no-untyped-call]
-        if wanted is not None:
-            result = result.masked_fill(~wanted, 0.0)
+        result = KernelAttention.apply(queries, directions, keys, values, mask, heads, wanted)  # type: ignore[no-untyped-call]
     else:
         rows = labels_held(elements, queries.shape[1], queries.device)
         result = _LabelAttention.apply(queries, directions, keys, values, mask, heads, rows, wanted)  # type: ignore[no-untyped-call]

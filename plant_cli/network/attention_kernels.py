@@ -1,325 +1,524 @@
-"""Label attention with scalar values as Triton kernels: blocks of scores that never leave the chip.
+"""Label attention with scalar values on a graphics card, in two forms that give the same numbers.
 
-A program takes a block of labels (or of positions) of one head of one document and walks over the other side. Forward, the softmax
-runs online: the highest score so far, the sum of the weights and the weighted sum of the values are carried along. Beside its
-inputs the backward pass is left two numbers for each document, head and label: the mean and the level, the logarithm of the
-softmax's denominator. It computes the scores again, once towards queries and directions and once towards keys and values, and
-visits only labels whose gradient is not zero. Products take the inputs as they are and sum in fp32 or better, as does the softmax.
+A label scores each position of a document (query · key), and each position is worth a number to it (direction · value). The logit is
+the mean worth under the softmax of the scores. Beside its inputs the backward pass is left two numbers for each document, head and
+label: the mean, and the level, which is the binary logarithm of the softmax's denominator. It computes scores and worths again, only
+for labels whose gradient is not zero. Products take the inputs as they are and sum in fp32 or better, as does the softmax.
 
-Wide heads are multiplied `STEP` dimensions at a time, and their gradients are summed `WIDTH` dimensions at a time: a wider head is
-visited again for each part.
+* **Fused**, for bf16 and narrow heads: a program keeps a tile of queries and directions on the chip and walks over the positions of one
+  head of one document. Backward does so twice: labels walk over positions, then positions over labels. No score leaves the chip.
+* **Products**, for all else: scores and worths of a block of labels by the library's matrix products, then one small kernel that reads
+  both. To choose among the labels, this form waits for the card.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.runtime.errors import OutOfResources
 
-LARGE_LAUNCH = {"LABELS": 64, "POSITIONS": 64, "STEP": 64, "num_warps": 8, "num_stages": 2}
-SMALL_LAUNCH = {"LABELS": 32, "POSITIONS": 32, "STEP": 16, "num_warps": 4, "num_stages": 2}
-"""Block sizes for inputs of 16 bits and of more: about as large as registers hold, and within the shared memory of any card."""
+from plant_cli.network.compute import LABEL_MULTIPLE, round_up
 
-WIDTH_BYTES = 512
-"""The part of a head whose gradients one program sums: 256 dimensions of bf16, 128 of fp32, again what registers hold."""
+
+class Tile(NamedTuple):
+    """How a fused kernel is started: rows that a program keeps, rows of the other side that it takes at a time, warps, stages."""
+
+    kept: int
+    taken: int
+    warps: int
+    stages: int
+
+    @property
+    def settings(self) -> dict[str, int]:
+        """As a kernel takes them."""
+        return {"KEPT": self.kept, "TAKEN": self.taken, "num_warps": self.warps, "num_stages": self.stages}
+
+
+FUSED_TYPES = {torch.bfloat16}
+FUSED: dict[int, tuple[Tile, Tile, Tile]] = {
+    64: (Tile(128, 64, 4, 3), Tile(128, 64, 8, 3), Tile(128, 64, 8, 3)),
+    128: (Tile(128, 64, 8, 3), Tile(128, 64, 8, 2), Tile(128, 64, 8, 2)),
+    256: (Tile(64, 64, 8, 2), Tile(64, 64, 8, 2), Tile(64, 64, 8, 2)),
+}
+"""By the widest head: tiles of the forward pass, of the labels' gradients and of the positions' gradients. Wider heads, and cards whose
+shared memory is too small for a tile, take the products."""
+LABELS_WALKED = 2048
+"""Labels that one program of the positions' gradients walks over: programs for few positions still fill a card."""
+SCORES_HELD = 1 << 22
+"""Scores of one head that the products hold at a time; in bf16 each takes 12 bytes on the way back."""
+ENTRIES = 2048
+"""Scores that one program of the products' kernels holds at a time."""
+ROOM = 256
+"""Padding and chosen labels can be read up to a multiple of this, which no tile exceeds."""
 
 
 class KernelAttention(torch.autograd.Function):
-    """The function of `label_attention` by kernels; the order in which gradients of labels are summed over documents is not fixed."""
+    """The function of `label_attention`; the order in which gradients are summed is not fixed."""
 
     @staticmethod
-    def forward(ctx: Any, queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, heads: int) -> Tensor:
+    def forward(
+        ctx: Any, queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, heads: int, wanted: Tensor | None
+    ) -> Tensor:
         """Result of `label_attention` [B, L]."""
-        inputs = [x.contiguous() for x in (queries, directions, keys, values, mask)]
-        labels, (documents, positions, _) = len(queries), keys.shape
-        # Positions beyond a document's last real one are not visited.
-        ends = (mask * torch.arange(1, positions + 1, device=mask.device, dtype=torch.int32)).amax(1)
-        means, levels = queries.new_empty(2, documents, heads, labels, dtype=torch.promote_types(queries.dtype, torch.float32))
-        block = constants(queries, heads, backward=False)
-        grid = triton.cdiv(labels, block["LABELS"]), heads, documents
-        with torch.cuda.device_of(queries):  # type: ignore[no-untyped-call]  # Triton launches on the current card
-            _forward[grid](*inputs, ends, means, levels, labels, positions, **block)
-        ctx.save_for_backward(*inputs, ends, means, levels)
-        result: Tensor = means.sum(1)
-        return result
+        tables = [x.to(keys.dtype).contiguous() for x in (queries, directions)]
+        texts = [x.to(keys.dtype).masked_fill(~mask.unsqueeze(-1), 0.0).contiguous() for x in (keys, values)]
+        exact = torch.promote_types(keys.dtype, torch.float32)
+        means, levels = keys.new_zeros(2, len(keys), heads, len(queries), dtype=exact)
+        batch = _Batch(*tables, *texts, mask.contiguous(), means, levels)
+        with torch.autocast(keys.device.type, enabled=False), torch.cuda.device_of(keys):  # type: ignore[no-untyped-call]
+            _average(batch, wanted)
+        ctx.save_for_backward(*batch, wanted)
+        ctx.kinds = [x.dtype for x in (queries, directions, keys, values)]
+        return means.sum(1)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         """Gradients of queries, directions, keys and values."""
-        queries, directions, keys, values, mask, ends, means, levels = ctx.saved_tensors
-        (documents, heads, labels), positions = means.shape, keys.shape[1]
-        upstream = gradient.to(means.dtype).contiguous()
-        selected = torch.argsort(upstream == 0, dim=1, stable=True)  # labels with a gradient before the others
-        counts = (upstream != 0).sum(1, dtype=torch.int32)
-        inputs = (queries, directions, keys, values, mask, ends, means, levels, upstream, selected, counts)
-        d_queries, d_directions = (torch.zeros_like(x, dtype=means.dtype) for x in (queries, directions))
-        d_keys, d_values = torch.zeros_like(keys), torch.zeros_like(values)
-        block = constants(queries, heads, backward=True)
-        parts = heads * triton.cdiv(block["SIZE"], block["WIDTH"])
-        label_grid, position_grid = (
-            (triton.cdiv(n, block[side]), parts, documents) for n, side in ((labels, "LABELS"), (positions, "POSITIONS"))
-        )
-        with torch.cuda.device_of(queries):  # type: ignore[no-untyped-call]
-            _label_gradients[label_grid](*inputs, d_queries, d_directions, labels, positions, **block)
-            _position_gradients[position_grid](*inputs, d_keys, d_values, labels, positions, **block)
-        return d_queries.to(queries.dtype), d_directions.to(queries.dtype), d_keys, d_values, None, None
+        *saved, wanted = ctx.saved_tensors
+        batch = _Batch(*saved)
+        upstream = gradient.to(batch.means.dtype)
+        upstream = upstream.contiguous() if wanted is None else upstream.masked_fill(~wanted, 0.0)
+        with torch.autocast(gradient.device.type, enabled=False), torch.cuda.device_of(gradient):  # type: ignore[no-untyped-call]
+            gradients = _pull(batch, upstream)
+        return *(x.to(kind) for x, kind in zip(gradients, ctx.kinds, strict=True)), None, None, None
 
 
-def constants(queries: Tensor, heads: int, *, backward: bool) -> dict[str, Any]:
-    """What the kernels are compiled for; products in fp32 follow `torch.get_float32_matmul_precision`."""
-    size = queries.shape[1] // heads
-    exact = tl.float64 if queries.dtype == torch.float64 else tl.float32
-    coarse = queries.dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest"
-    block = LARGE_LAUNCH if queries.itemsize == 2 else SMALL_LAUNCH
-    if backward:
-        part = {"WIDTH": min(WIDTH_BYTES // queries.itemsize, max(16, triton.next_power_of_2(size)))}
-    else:
-        part = {"LABELS": 2 * block["LABELS"]}  # no gradients in hand: room for more scores
-    precision = "tf32" if coarse else "ieee"
-    return {"HEADS": heads, "SIZE": size, "SCALE": size**-0.5, "EXACT": exact, "PRECISION": precision, **block, **part}
+class _Batch(NamedTuple):
+    """What both passes need; keys and values are 0 where the mask is false."""
+
+    queries: Tensor  # [L, H]
+    directions: Tensor  # [L, H]
+    keys: Tensor  # [B, T, H]
+    values: Tensor  # [B, T, H]
+    mask: Tensor  # [B, T]
+    means: Tensor  # [B, h, L]
+    levels: Tensor  # [B, h, L]
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int, int]:
+        """Documents, heads, labels, positions, and dimensions of a head."""
+        documents, heads, labels = self.means.shape
+        return documents, heads, labels, self.keys.shape[1], self.keys.shape[2] // heads
+
+    @property
+    def tiles(self) -> tuple[Tile, Tile, Tile] | None:
+        """For the fused form; None where that will not do."""
+        wide = [widest for widest in FUSED if self.sizes[-1] <= widest and self.keys.dtype in FUSED_TYPES]
+        return FUSED[min(wide)] if wide else None
+
+
+def constants(heads: int, size: int) -> dict[str, Any]:
+    """What the fused kernels are compiled for, beside their tile."""
+    width = max(16, triton.next_power_of_2(size))
+    return {"HEADS": heads, "SIZE": size, "WIDTH": width, "FACTOR": size**-0.5 * math.log2(math.e)}
+
+
+def _average(batch: _Batch, wanted: Tensor | None) -> None:
+    """Fill in means and levels, at least of wanted pairs [B, L]."""
+    if batch.tiles:
+        with suppress(OutOfResources):
+            return _average_fused(batch, batch.tiles[0], wanted)
+    return _average_by_products(batch, wanted)
+
+
+def _pull(batch: _Batch, upstream: Tensor) -> list[Tensor]:
+    """The four gradients, in fp32 or better, from those of the logits [B, L]."""
+    if batch.tiles:
+        with suppress(OutOfResources):
+            return _pull_fused(batch, batch.tiles[1:], upstream)
+    return _pull_by_products(batch, upstream)
+
+
+def _line_up(chosen: Tensor) -> tuple[Tensor, Tensor]:
+    """The chosen labels of each document in front [B, room], behind them label 0; and how many they are [B]. Chosen is bool [B, L]."""
+    documents, labels = chosen.shape
+    places, room = chosen.cumsum(1), round_up(labels, ROOM)
+    lined = places.new_zeros(documents, room + 1)
+    lined.scatter_(1, torch.where(chosen, places - 1, room), torch.arange(labels, device=chosen.device).expand(documents, -1))
+    return lined[:, :room].contiguous(), places[:, -1].to(torch.int32)
+
+
+# the fused form
+
+
+def _measure(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """What is added to scores, 0 or −inf [B, room], and the position behind each document's last real one [B]."""
+    documents, positions = mask.shape
+    padding = torch.full((documents, round_up(positions, ROOM)), -math.inf, device=mask.device)
+    padding[:, :positions].masked_fill_(mask, 0.0)
+    return padding, (mask * torch.arange(1, positions + 1, device=mask.device, dtype=torch.int32)).amax(1)
+
+
+def _average_fused(batch: _Batch, tile: Tile, wanted: Tensor | None) -> None:
+    documents, heads, labels, positions, size = batch.sizes
+    padding, ends = _measure(batch.mask)
+    lined, counts = (ends, ends) if wanted is None else _line_up(wanted)
+    sizes = labels, lined.shape[-1], positions, padding.shape[1]
+    settings = {**constants(heads, size), "ALL": wanted is None, **tile.settings}
+    grid = triton.cdiv(labels, tile.kept), documents, heads
+    _average_tile[grid](*batch[:4], padding, ends, lined, counts, batch.means, batch.levels, *sizes, **settings)
+
+
+def _pull_fused(batch: _Batch, tiles: tuple[Tile, ...], upstream: Tensor) -> list[Tensor]:
+    documents, heads, labels, positions, size = batch.sizes
+    padding, ends = _measure(batch.mask)
+    lined, counts = _line_up(upstream != 0)
+    room = lined.shape[1]
+    spread = lined[:, None].expand(-1, heads, -1)
+    behind = torch.arange(room, device=lined.device) >= counts[:, None, None]
+    means, levels = batch.means.gather(2, spread), batch.levels.gather(2, spread).masked_fill_(behind, math.inf)
+    given = padding, ends, lined, counts, means, levels, upstream.gather(1, lined)
+    tables, texts = batch[:2], batch[2:4]
+    gradients = [torch.zeros_like(x, dtype=torch.float32) for x in (*tables, *texts)]
+    parts = triton.cdiv(labels, LABELS_WALKED)
+    for tile, kept, taken, results, rows, shares, walked in (
+        (tiles[0], tables, texts, gradients[:2], labels, 1, positions),
+        (tiles[1], texts, tables, gradients[2:], positions, parts, LABELS_WALKED),
+    ):
+        sizes = room, positions, padding.shape[1], shares, walked
+        settings = {**constants(heads, size), "SCALE": size**-0.5, "OF_LABELS": kept is tables, **tile.settings}
+        grid = triton.cdiv(rows, tile.kept) * shares, documents, heads
+        _pull_tile[grid](*kept, *taken, *given, *results, *sizes, **settings)
+    return gradients
 
 
 @triton.jit
-def _product(
-    left: tl.tensor,
-    right: tl.tensor,
-    left_real: tl.tensor,
-    right_real: tl.tensor,
-    SIZE: tl.constexpr,
-    STEP: tl.constexpr,
-    EXACT: tl.constexpr,
-    PRECISION: tl.constexpr,
+def _take_rows(
+    table: tl.tensor, row: tl.tensor, head: tl.tensor, HEADS: tl.constexpr, SIZE: tl.constexpr, WIDTH: tl.constexpr
 ) -> tl.tensor:
-    """Products [n, m] of rows of SIZE numbers, by pointers to their beginnings: left [n], right [m]."""
-    total = tl.zeros([left.shape[0], right.shape[0]], EXACT)
-    for first in range(0, SIZE, STEP):
-        dimension = first + tl.arange(0, STEP)
-        within = dimension < SIZE
-        a = tl.load(left[:, None] + dimension[None, :], mask=left_real[:, None] & within[None, :], other=0.0)
-        b = tl.load(right[None, :] + dimension[:, None], mask=right_real[None, :] & within[:, None], other=0.0)
-        total = tl.dot(a, b, total, input_precision=PRECISION)
-    return total
+    """One head of some rows of a table [rows, H], filled up with zeros."""
+    column = tl.arange(0, WIDTH)
+    at = (row.to(tl.int64) * HEADS + head)[:, None] * SIZE + column[None, :]
+    inside = (column < SIZE)[None, :]
+    return tl.load(table + at) if SIZE == WIDTH else tl.load(table + at, mask=inside, other=0.0)
 
 
 @triton.jit
-def _forward(
+def _average_tile(
     queries: tl.tensor,
     directions: tl.tensor,
     keys: tl.tensor,
     values: tl.tensor,
-    mask: tl.tensor,
+    padding: tl.tensor,
     ends: tl.tensor,
-    means: tl.tensor,
-    levels: tl.tensor,
-    labels: int,
-    positions: int,
-    HEADS: tl.constexpr,
-    SIZE: tl.constexpr,
-    SCALE: tl.constexpr,
-    EXACT: tl.constexpr,
-    PRECISION: tl.constexpr,
-    LABELS: tl.constexpr,
-    POSITIONS: tl.constexpr,
-    STEP: tl.constexpr,
-) -> None:
-    """Means and levels [B, heads, L] of a block of labels."""
-    head, document = tl.program_id(1), tl.program_id(2).to(tl.int64)
-    label = tl.program_id(0).to(tl.int64) * LABELS + tl.arange(0, LABELS)
-    known = label < labels
-    of_label = (label * HEADS + head) * SIZE
-    highest = tl.full([LABELS], -1e38, EXACT)  # below every score, but finite: a block without a real position leaves it as it is
-    total = tl.zeros([LABELS], EXACT)
-    worth = tl.zeros([LABELS], EXACT)
-    for first in range(0, tl.load(ends + document), POSITIONS):
-        position = first + tl.arange(0, POSITIONS)
-        row = document * positions + position
-        real = tl.load(mask + row, mask=position < positions, other=0) != 0
-        at = (row * HEADS + head) * SIZE
-        scores = _product(queries + of_label, keys + at, known, real, SIZE, STEP, EXACT, PRECISION) * SCALE
-        scores = tl.where(real[None, :], scores, float("-inf"))
-        higher = tl.maximum(highest, tl.max(scores, 1))
-        fade = tl.exp(highest - higher)
-        weights = tl.exp(scores - higher[:, None])
-        value = _product(directions + of_label, values + at, known, real, SIZE, STEP, EXACT, PRECISION)
-        total = total * fade + tl.sum(weights, 1)
-        worth = worth * fade + tl.sum(weights * value, 1)
-        highest = higher
-    total = tl.where(total > 0, total, 1.0)  # a document without a real position
-    cell = (document * HEADS + head) * labels + label
-    tl.store(means + cell, worth / total, mask=known)
-    tl.store(levels + cell, highest + tl.log(total), mask=known)
-
-
-@triton.jit
-def _pulls(
-    left_key: tl.tensor,
-    right_key: tl.tensor,
-    left_value: tl.tensor,
-    right_value: tl.tensor,
-    left_real: tl.tensor,
-    right_real: tl.tensor,
-    level: tl.tensor,
-    mean: tl.tensor,
-    SIZE: tl.constexpr,
-    STEP: tl.constexpr,
-    SCALE: tl.constexpr,
-    EXACT: tl.constexpr,
-    PRECISION: tl.constexpr,
-) -> tuple[tl.tensor, tl.tensor]:
-    """How the mean of a label moves with the value of a position, p, and with its score, p·(u − mean): labels and positions on either side.
-
-    Levels and means are [n, 1] or [1, m].
-    """
-    scores = _product(left_key, right_key, left_real, right_real, SIZE, STEP, EXACT, PRECISION) * SCALE
-    weights = tl.where(left_real[:, None] & right_real[None, :], tl.exp(scores - level), 0.0)
-    value = _product(left_value, right_value, left_real, right_real, SIZE, STEP, EXACT, PRECISION)
-    return weights, weights * (value - mean)
-
-
-@triton.jit
-def _label_gradients(
-    queries: tl.tensor,
-    directions: tl.tensor,
-    keys: tl.tensor,
-    values: tl.tensor,
-    mask: tl.tensor,
-    ends: tl.tensor,
-    means: tl.tensor,
-    levels: tl.tensor,
-    upstream: tl.tensor,
-    selected: tl.tensor,
+    lined: tl.tensor,
     counts: tl.tensor,
-    d_queries: tl.tensor,
-    d_directions: tl.tensor,
+    means: tl.tensor,
+    levels: tl.tensor,
     labels: int,
+    room: int,
     positions: int,
+    padded: int,
     HEADS: tl.constexpr,
     SIZE: tl.constexpr,
-    SCALE: tl.constexpr,
-    EXACT: tl.constexpr,
-    PRECISION: tl.constexpr,
-    LABELS: tl.constexpr,
-    POSITIONS: tl.constexpr,
-    STEP: tl.constexpr,
     WIDTH: tl.constexpr,
+    FACTOR: tl.constexpr,
+    ALL: tl.constexpr,
+    KEPT: tl.constexpr,
+    TAKEN: tl.constexpr,
 ) -> None:
-    """Adds what one document gives to the gradients [L, H] of a block of its selected labels, WIDTH positions of a head."""
-    PARTS: tl.constexpr = (SIZE + WIDTH - 1) // WIDTH
-    head, document = tl.program_id(1) // PARTS, tl.program_id(2).to(tl.int64)
-    column = tl.program_id(1) % PARTS * WIDTH + tl.arange(0, WIDTH)
-    slot = tl.program_id(0) * LABELS + tl.arange(0, LABELS)
-    known = slot < tl.load(counts + document)
-    if tl.program_id(0) * LABELS < tl.load(counts + document):
-        label = tl.load(selected + document * labels + slot, mask=known, other=0)
+    """Means and levels of some labels of a document, softmax online: of those lined up, or of all."""
+    document, head = tl.program_id(1).to(tl.int64), tl.program_id(2)
+    place = tl.program_id(0) * KEPT + tl.arange(0, KEPT)
+    if ALL:
+        count = labels
+        label = tl.minimum(place, labels - 1).to(tl.int64)
+    else:
+        count = tl.load(counts + document)
+        label = tl.load(lined + document * room + place)
+    if tl.program_id(0) * KEPT < count:
+        query = _take_rows(queries, label, head, HEADS, SIZE, WIDTH)
+        direction = _take_rows(directions, label, head, HEADS, SIZE, WIDTH)
+        highest = tl.full([KEPT], -1e38, tl.float32)  # below every score, but finite: positions that are all padding leave it as it is
+        total = tl.zeros([KEPT], tl.float32)
+        mean = tl.zeros([KEPT], tl.float32)
+        for first in range(0, tl.load(ends + document), TAKEN):
+            position = first + tl.arange(0, TAKEN)
+            row = document * positions + tl.minimum(position, positions - 1)
+            scores = tl.dot(query, tl.trans(_take_rows(keys, row, head, HEADS, SIZE, WIDTH)))
+            scores = scores * FACTOR + tl.load(padding + document * padded + position)[None, :]
+            worth = tl.dot(direction, tl.trans(_take_rows(values, row, head, HEADS, SIZE, WIDTH)))
+            higher = tl.maximum(highest, tl.max(scores, 1))
+            fade = tl.exp2(highest - higher)
+            weights = tl.exp2(scores - higher[:, None])
+            total = total * fade + tl.sum(weights, 1)
+            mean = mean * fade + tl.sum(weights * worth, 1)
+            highest = higher
+        total = tl.where(total > 0, total, 1.0)  # a document without a real position
         cell = (document * HEADS + head) * labels + label
-        mean = tl.load(means + cell, mask=known, other=0.0)[:, None]
-        level = tl.load(levels + cell, mask=known, other=0.0)[:, None]
-        of_label = (label * HEADS + head) * SIZE
-        d_query = tl.zeros([LABELS, WIDTH], EXACT)
-        d_direction = tl.zeros([LABELS, WIDTH], EXACT)
-        for first in range(0, tl.load(ends + document), POSITIONS):
-            position = first + tl.arange(0, POSITIONS)
-            row = document * positions + position
-            real = tl.load(mask + row, mask=position < positions, other=0) != 0
-            at = (row * HEADS + head) * SIZE
-            weights, pulls = _pulls(
-                queries + of_label,
-                keys + at,
-                directions + of_label,
-                values + at,
-                known,
-                real,
-                level,
-                mean,
-                SIZE,
-                STEP,
-                SCALE,
-                EXACT,
-                PRECISION,
-            )
-            there = real[:, None] & (column < SIZE)[None, :]
-            key = tl.load(keys + at[:, None] + column[None, :], mask=there, other=0.0)
-            d_query = tl.dot(pulls.to(key.dtype), key, d_query, input_precision=PRECISION)
-            value = tl.load(values + at[:, None] + column[None, :], mask=there, other=0.0)
-            d_direction = tl.dot(weights.to(value.dtype), value, d_direction, input_precision=PRECISION)
-        gradient = tl.load(upstream + document * labels + label, mask=known, other=0.0)[:, None]
-        there = known[:, None] & (column < SIZE)[None, :]
-        tl.atomic_add(d_queries + of_label[:, None] + column[None, :], d_query * gradient * SCALE, mask=there)
-        tl.atomic_add(d_directions + of_label[:, None] + column[None, :], d_direction * gradient, mask=there)
+        tl.store(means + cell, mean / total, mask=place < count)
+        tl.store(levels + cell, highest + tl.log2(total), mask=place < count)
 
 
 @triton.jit
-def _position_gradients(
-    queries: tl.tensor,
-    directions: tl.tensor,
+def _pull_tile(
+    kept_keys: tl.tensor,
+    kept_values: tl.tensor,
     keys: tl.tensor,
     values: tl.tensor,
-    mask: tl.tensor,
+    padding: tl.tensor,
     ends: tl.tensor,
+    lined: tl.tensor,
+    counts: tl.tensor,
     means: tl.tensor,
     levels: tl.tensor,
     upstream: tl.tensor,
-    selected: tl.tensor,
-    counts: tl.tensor,
     d_keys: tl.tensor,
     d_values: tl.tensor,
-    labels: int,
+    room: int,
     positions: int,
+    padded: int,
+    parts: int,
+    walked: int,
     HEADS: tl.constexpr,
     SIZE: tl.constexpr,
-    SCALE: tl.constexpr,
-    EXACT: tl.constexpr,
-    PRECISION: tl.constexpr,
-    LABELS: tl.constexpr,
-    POSITIONS: tl.constexpr,
-    STEP: tl.constexpr,
     WIDTH: tl.constexpr,
+    FACTOR: tl.constexpr,
+    SCALE: tl.constexpr,
+    OF_LABELS: tl.constexpr,
+    KEPT: tl.constexpr,
+    TAKEN: tl.constexpr,
 ) -> None:
-    """Gradients [B, T, H] of a block of positions, summed over the selected labels of their document, WIDTH positions of a head."""
-    PARTS: tl.constexpr = (SIZE + WIDTH - 1) // WIDTH
-    head, document = tl.program_id(1) // PARTS, tl.program_id(2).to(tl.int64)
-    column = tl.program_id(1) % PARTS * WIDTH + tl.arange(0, WIDTH)
-    position = tl.program_id(0) * POSITIONS + tl.arange(0, POSITIONS)
-    row = document * positions + position
-    real = tl.load(mask + row, mask=position < positions, other=0) != 0
-    at = (row * HEADS + head) * SIZE
-    d_key = tl.zeros([POSITIONS, WIDTH], EXACT)
-    d_value = tl.zeros([POSITIONS, WIDTH], EXACT)
-    count = tl.load(counts + document)
-    if tl.program_id(0) * POSITIONS < tl.load(ends + document):
-        for first in range(0, count, LABELS):
-            slot = first + tl.arange(0, LABELS)
-            known = slot < count
-            label = tl.load(selected + document * labels + slot, mask=known, other=0)
-            cell = (document * HEADS + head) * labels + label
-            mean = tl.load(means + cell, mask=known, other=0.0)[None, :]
-            level = tl.load(levels + cell, mask=known, other=0.0)[None, :]
-            of_label = (label * HEADS + head) * SIZE
-            weights, pulls = _pulls(
-                keys + at,
-                queries + of_label,
-                values + at,
-                directions + of_label,
-                real,
-                known,
-                level,
-                mean,
-                SIZE,
-                STEP,
-                SCALE,
-                EXACT,
-                PRECISION,
-            )
-            gradient = tl.load(upstream + document * labels + label, mask=known, other=0.0)[None, :]
-            there = known[:, None] & (column < SIZE)[None, :]
-            query = tl.load(queries + of_label[:, None] + column[None, :], mask=there, other=0.0)
-            d_key = tl.dot((pulls * gradient).to(query.dtype), query, d_key, input_precision=PRECISION)
-            direction = tl.load(directions + of_label[:, None] + column[None, :], mask=there, other=0.0)
-            d_value = tl.dot((weights * gradient).to(direction.dtype), direction, d_value, input_precision=PRECISION)
-        there = real[:, None] & (column < SIZE)[None, :]
-        tl.store(d_keys + at[:, None] + column[None, :], d_key * SCALE, mask=there)
-        tl.store(d_values + at[:, None] + column[None, :], d_value, mask=there)
+    """Adds to the gradients of some rows of one side what a part of the other side gives, for one document.
+
+    The sides are its labels (queries, directions) and its positions (keys, values). Means, levels and upstream are those of lined labels.
+    """
+    document, head = tl.program_id(1).to(tl.int64), tl.program_id(2)
+    block = tl.program_id(0) // parts
+    begin = tl.program_id(0) % parts * walked
+    place = block * KEPT + tl.arange(0, KEPT)
+    of_head = (document * HEADS + head) * room
+    if OF_LABELS:
+        count, end = tl.load(counts + document), tl.load(ends + document)
+        kept_row = tl.load(lined + document * room + place)
+        there = place < count
+        level = tl.load(levels + of_head + place)[:, None]
+        mean = tl.load(means + of_head + place)[:, None]
+        pull = tl.load(upstream + document * room + place)[:, None]
+    else:
+        count, end = tl.load(ends + document), tl.load(counts + document)
+        kept_row = document * positions + tl.minimum(place, positions - 1)
+        there = tl.load(padding + document * padded + place) == 0
+    end = tl.minimum(end, begin + walked)
+    if (block * KEPT < count) & (begin < end):
+        kept_key = _take_rows(kept_keys, kept_row, head, HEADS, SIZE, WIDTH)
+        kept_value = _take_rows(kept_values, kept_row, head, HEADS, SIZE, WIDTH)
+        d_key = tl.zeros([KEPT, WIDTH], tl.float32)
+        d_value = tl.zeros([KEPT, WIDTH], tl.float32)
+        for first in range(begin, end, TAKEN):
+            other = first + tl.arange(0, TAKEN)
+            if OF_LABELS:
+                row = document * positions + tl.minimum(other, positions - 1)
+                shift = tl.load(padding + document * padded + other)[None, :] - level
+            else:
+                row = tl.load(lined + document * room + other)
+                shift = -tl.load(levels + of_head + other)[None, :]
+                mean = tl.load(means + of_head + other)[None, :]
+                pull = tl.load(upstream + document * room + other)[None, :]
+            key = _take_rows(keys, row, head, HEADS, SIZE, WIDTH)
+            scores = tl.dot(kept_key, tl.trans(key))
+            value = _take_rows(values, row, head, HEADS, SIZE, WIDTH)
+            worth = tl.dot(kept_value, tl.trans(value))
+            weights = tl.exp2(scores * FACTOR + shift) * pull
+            d_value = tl.dot(weights.to(value.dtype), value, d_value)
+            d_key = tl.dot((weights * (worth - mean)).to(key.dtype), key, d_key)
+        column = tl.arange(0, WIDTH)
+        at = (kept_row.to(tl.int64) * HEADS + head)[:, None] * SIZE + column[None, :]
+        inside = there[:, None] & (column < SIZE)[None, :]
+        tl.atomic_add(d_keys + at, d_key * SCALE, mask=inside, sem="relaxed")
+        tl.atomic_add(d_values + at, d_value, mask=inside, sem="relaxed")
+
+
+# the form by products
+
+
+class _Block(NamedTuple):
+    """Some labels, the same for all documents or those lined up for each: their products with the positions of one head."""
+
+    labels: slice | Tensor  # [B, n]
+    columns: slice  # of the head
+    rows: Tensor  # queries and directions [2, G, n, d]: one group for all documents, or one for each
+    texts: Tensor  # keys and values [2, G, N, d]: documents of a group one after the other
+    products: Tensor  # scores and worths [2, G, n, N]
+    grid: tuple[int, int]
+    given: tuple[Any, ...]  # what every kernel takes
+    settings: dict[str, Any]
+
+
+def _blocks(batch: _Batch, chosen: Tensor | None) -> Iterator[_Block]:
+    """All labels, or where less than half of them are chosen [B, L] for each document, those alone."""
+    documents, heads, labels, positions, size = batch.sizes
+    lined, counts = (batch.mask, batch.mask) if chosen is None else _line_up(chosen)
+    most = labels if chosen is None else int(counts.max())
+    every = 2 * most >= labels
+    groups, most = (1, labels) if every else (documents, most)
+    tables, texts = torch.stack(batch[:2]), torch.stack(batch[2:4]).view(2, groups, -1, heads * size)
+    step = max(1, SCORES_HELD // (documents * positions) // LABEL_MULTIPLE) * LABEL_MULTIPLE
+    across = min(triton.next_power_of_2(positions), ENTRIES // 4)
+    settings = {"ALL": every, "FACTOR": size**-0.5 * math.log2(math.e), "ROWS": ENTRIES // across, "ACROSS": across}
+    for head in range(heads):
+        columns = slice(head * size, (head + 1) * size)
+        for start in range(0, most, step):
+            part = slice(start, min(start + step, most))
+            which = part if every else lined[:, part]
+            rows = tables[:, None, part, columns] if every else tables[:, which, columns]
+            products = _multiply(rows, texts[..., columns].mT)
+            sizes = labels, lined.shape[1], positions, documents // groups, part.stop - start, start, head, heads
+            given = batch.mask, lined, counts, batch.means, batch.levels, *sizes
+            grid = triton.cdiv(part.stop - start, settings["ROWS"]), documents
+            yield _Block(which, columns, rows, texts[..., columns], products, grid, given, settings)
+
+
+def _multiply(left: Tensor, right: Tensor) -> Tensor:
+    """Matrix products [2, G, n, m], summed and given in fp32 or better."""
+    a, b = left.flatten(0, 1), right.flatten(0, 1)
+    if a.is_cuda and a.itemsize == 2:
+        return torch.bmm(a, b, out_dtype=torch.float32).unflatten(0, (2, -1))
+    exact = torch.promote_types(a.dtype, torch.float32)
+    return torch.bmm(a.to(exact), b.to(exact)).unflatten(0, (2, -1))
+
+
+def _average_by_products(batch: _Batch, wanted: Tensor | None) -> None:
+    for block in _blocks(batch, wanted):
+        _average_rows[block.grid](*block.products, *block.given, **block.settings)
+
+
+def _pull_by_products(batch: _Batch, upstream: Tensor) -> list[Tensor]:
+    d_tables, d_texts = (x.new_zeros(2, *x.shape, dtype=upstream.dtype) for x in (batch.queries, batch.keys))
+    for block in _blocks(batch, upstream != 0):
+        pulls = torch.empty_like(block.products, dtype=batch.keys.dtype)
+        settings = {"SCALE": batch.sizes[-1] ** -0.5, **block.settings}
+        _pull_rows[block.grid](*block.products, *pulls, upstream, *block.given, **settings)
+        d_texts[..., block.columns] += _multiply(pulls.mT, block.rows).view(*d_texts.shape[:3], -1)
+        d_rows = _multiply(pulls, block.texts)
+        if isinstance(block.labels, slice):
+            d_tables[:, block.labels, block.columns] = d_rows[:, 0]
+        else:
+            for table, some in zip(d_tables, d_rows, strict=True):
+                table[:, block.columns].index_add_(0, block.labels.flatten(), some.flatten(0, 1))
+    return [*d_tables, *d_texts]
+
+
+@triton.jit
+def _find_rows(
+    lined: tl.tensor,
+    counts: tl.tensor,
+    labels: int,
+    room: int,
+    positions: int,
+    together: int,
+    rows: int,
+    start: int,
+    head: int,
+    heads: int,
+    ALL: tl.constexpr,
+    ROWS: tl.constexpr,
+) -> tuple[tl.tensor, tl.tensor, tl.tensor, tl.tensor, tl.tensor]:
+    """Of a program's rows: label, cell among means, beginning of the document's products; whether the row is chosen, and whether there."""
+    document = tl.program_id(1).to(tl.int64)
+    row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    there = row < rows
+    if ALL:
+        label = (start + row).to(tl.int64)
+        known = there
+    else:
+        label = tl.load(lined + document * room + start + row, mask=there, other=0)
+        known = start + row < tl.load(counts + document)
+    at = ((document // together * rows + row) * together + document % together) * positions
+    return label, (document * heads + head) * labels + label, at, known, there
+
+
+@triton.jit(do_not_specialize=["rows", "start", "head", "heads"])
+def _average_rows(
+    scores: tl.tensor,
+    worths: tl.tensor,
+    mask: tl.tensor,
+    lined: tl.tensor,
+    counts: tl.tensor,
+    means: tl.tensor,
+    levels: tl.tensor,
+    labels: int,
+    room: int,
+    positions: int,
+    together: int,
+    rows: int,
+    start: int,
+    head: int,
+    heads: int,
+    ALL: tl.constexpr,
+    FACTOR: tl.constexpr,
+    ROWS: tl.constexpr,
+    ACROSS: tl.constexpr,
+) -> None:
+    """Means and levels of some labels of a document, softmax online."""
+    _, cell, at, known, _ = _find_rows(lined, counts, labels, room, positions, together, rows, start, head, heads, ALL, ROWS)
+    kind: tl.constexpr = scores.dtype.element_ty
+    highest = tl.full([ROWS], -1e38, kind)  # below every score, but finite: positions that are all padding leave it as it is
+    total = tl.zeros([ROWS], kind)
+    mean = tl.zeros([ROWS], kind)
+    for first in range(0, positions, ACROSS):
+        position = first + tl.arange(0, ACROSS)
+        real = tl.load(mask + tl.program_id(1) * positions + position, mask=position < positions, other=0) != 0
+        real = known[:, None] & real[None, :]
+        score = tl.load(scores + at[:, None] + position[None, :], mask=real, other=float("-inf")) * FACTOR
+        worth = tl.load(worths + at[:, None] + position[None, :], mask=real, other=0.0)
+        higher = tl.maximum(highest, tl.max(score, 1))
+        fade = tl.exp2(highest - higher)
+        weights = tl.exp2(score - higher[:, None])
+        total = total * fade + tl.sum(weights, 1)
+        mean = mean * fade + tl.sum(weights * worth, 1)
+        highest = higher
+    total = tl.where(total > 0, total, 1.0)  # a document without a real position
+    tl.store(means + cell, mean / total, mask=known)
+    tl.store(levels + cell, highest + tl.log2(total), mask=known)
+
+
+@triton.jit(do_not_specialize=["rows", "start", "head", "heads"])
+def _pull_rows(
+    scores: tl.tensor,
+    worths: tl.tensor,
+    to_scores: tl.tensor,
+    to_worths: tl.tensor,
+    upstream: tl.tensor,
+    mask: tl.tensor,
+    lined: tl.tensor,
+    counts: tl.tensor,
+    means: tl.tensor,
+    levels: tl.tensor,
+    labels: int,
+    room: int,
+    positions: int,
+    together: int,
+    rows: int,
+    start: int,
+    head: int,
+    heads: int,
+    ALL: tl.constexpr,
+    FACTOR: tl.constexpr,
+    SCALE: tl.constexpr,
+    ROWS: tl.constexpr,
+    ACROSS: tl.constexpr,
+) -> None:
+    """Gradients of scores and worths; zeros at padding and in rows that are not chosen."""
+    label, cell, at, known, there = _find_rows(lined, counts, labels, room, positions, together, rows, start, head, heads, ALL, ROWS)
+    mean = tl.load(means + cell, mask=known, other=0.0)[:, None]
+    level = tl.load(levels + cell, mask=known, other=0.0)[:, None]
+    pull = tl.load(upstream + tl.program_id(1) * labels + label, mask=known, other=0.0)[:, None]
+    for first in range(0, positions, ACROSS):
+        position = first + tl.arange(0, ACROSS)
+        real = tl.load(mask + tl.program_id(1) * positions + position, mask=position < positions, other=0) != 0
+        real = known[:, None] & real[None, :]
+        score = tl.load(scores + at[:, None] + position[None, :], mask=real, other=float("-inf")) * FACTOR
+        worth = tl.load(worths + at[:, None] + position[None, :], mask=real, other=0.0)
+        weights = tl.exp2(score - level) * pull
+        inside = there[:, None] & (position < positions)[None, :]
+        tl.store(to_worths + at[:, None] + position[None, :], weights, mask=inside)
+        tl.store(to_scores + at[:, None] + position[None, :], weights * (worth - mean) * SCALE, mask=inside)

@@ -31,32 +31,37 @@ def programs(kinds: list[str], sizes: list[int]) -> Iterator[tuple[str, Any, dic
     """Each kernel with a name, the types of its arguments, and the constants and settings that it is compiled for."""
     for kind in kinds:
         exact = "fp64" if kind == "fp64" else "fp32"
+        inputs = ["queries", "directions", "keys", "values", "kept_keys", "kept_values", "to_scores", "to_worths"]
+        outputs = ["means", "levels", "upstream", "d_keys", "d_values", "padding", "scores", "worths"]
         types = {
-            **dict.fromkeys(["queries", "directions", "keys", "values", "d_keys", "d_values"], f"*{kind}"),
-            **dict.fromkeys(["means", "levels", "upstream", "d_queries", "d_directions"], f"*{exact}"),
+            **dict.fromkeys(inputs, f"*{kind}"),
+            **dict.fromkeys(outputs, f"*{exact}"),
             "mask": "*i1",
             "ends": "*i32",
-            "selected": "*i64",
+            "lined": "*i64",
             "counts": "*i32",
-            "labels": "i32",
-            "positions": "i32",
         }
-        for size in sizes:
-            row = torch.empty(1, size, dtype=TYPES[kind])
-            yield f"attention forward, {kind}, {size}", attention._forward, types, attention.constants(row, 1, backward=False)
-            for part, kernel in (("labels", attention._label_gradients), ("positions", attention._position_gradients)):
-                yield f"attention {part}, {kind}, {size}", kernel, types, attention.constants(row, 1, backward=True)
+        of_rows = {"ALL": False, "FACTOR": 1.0, "SCALE": 1.0, "ROWS": 4, "ACROSS": attention.ENTRIES // 4}
+        for part, kernel in (("forward", attention._average_rows), ("backward", attention._pull_rows)):
+            yield f"products {part}, {kind}", kernel, types, {name: of_rows[name] for name in kernel.arg_names if name in of_rows}
+        for size in sizes if TYPES[kind] in attention.FUSED_TYPES else []:
+            forward, labels, positions = attention.FUSED[min(wide for wide in attention.FUSED if wide >= size)]
+            shared = attention.constants(1, size)
+            yield f"fused forward, {size}", attention._average_tile, types, {**shared, "ALL": True, **forward.settings}
+            for part, tile in (("labels", labels), ("positions", positions)):
+                constants = {**shared, "SCALE": 1.0, "OF_LABELS": part == "labels", **tile.settings}
+                yield f"fused {part}, {size}", attention._pull_tile, types, constants
     for kind in sorted({*kinds} - {"bf16"}):
         pointers = ["scores", "relevance", "gains", "discounts", "losses", "ideals", "gradient"]
-        types = {**dict.fromkeys(pointers, f"*{kind}"), "offsets": "*i64", "k": "i32"}
+        types = {**dict.fromkeys(pointers, f"*{kind}"), "offsets": "*i64"}
         yield f"ranking, {kind}", ranking._pair_sums, types, {"SIGMA": 1.0, **ranking.LAUNCH}
 
 
 def compile_kernel(kernel: Any, types: dict[str, str], constants: dict[str, Any], capability: int) -> dict[str, int]:
     """Registers of a thread, stack of a thread (bytes) and shared memory of a program (bytes)."""
-    signature = {name: "constexpr" if name in constants else types[name] for name in kernel.arg_names}
+    signature = {name: "constexpr" if name in constants else types.get(name, "i32") for name in kernel.arg_names}
     values = {(place,): constants[name] for place, name in enumerate(kernel.arg_names) if name in constants}
-    aligned = {(place,): [["tt.divisibility", 16]] for place, name in enumerate(kernel.arg_names) if signature[name].startswith("*")}
+    aligned = {(i,): [["tt.divisibility", 16]] for i, x in enumerate(kernel.arg_names) if signature[x][0] == "*" or x == "positions"}
     source = ASTSource(fn=kernel, signature=signature, constexprs=values, attrs=aligned)
     settings = {name: value for name, value in constants.items() if name in SETTINGS}
     compiled = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=settings)
@@ -74,7 +79,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.compilation", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--capability", type=int, default=90, help="of the card, times ten: 80 is A100, 89 RTX 4090, 90 H100 and H200")
     parser.add_argument("--types", choices=list(TYPES), nargs="+", default=list(TYPES))
-    parser.add_argument("--sizes", type=int, nargs="+", default=[48, 128, 512], help="places of an attention head")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[48, 128, 256], help="places of an attention head")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     options = parser.parse_args(arguments)
     figures = {}
