@@ -43,14 +43,14 @@ class Tile(NamedTuple):
 
 FUSED_TYPES = {torch.bfloat16}
 FUSED: dict[int, tuple[Tile, Tile, Tile]] = {
-    64: (Tile(128, 64, 4, 3), Tile(128, 64, 8, 3), Tile(128, 64, 8, 3)),
+    64: (Tile(128, 64, 8, 3), Tile(64, 64, 4, 3), Tile(64, 64, 4, 3)),
     128: (Tile(128, 64, 8, 3), Tile(128, 64, 8, 2), Tile(128, 64, 8, 2)),
     256: (Tile(64, 64, 8, 2), Tile(64, 64, 8, 2), Tile(64, 64, 8, 2)),
 }
 """By the widest head: tiles of the forward pass, of the labels' gradients and of the positions' gradients. Wider heads, and cards whose
 shared memory is too small for a tile, take the products."""
 LABELS_WALKED = 2048
-"""Labels that one program of the positions' gradients walks over: programs for few positions still fill a card."""
+"""Labels that one program of the positions' gradients walks over, in whole tiles: programs for few positions still fill a card."""
 SCORES_HELD = 1 << 22
 """Scores of one head that the products hold at a time; in bf16 each takes 12 bytes on the way back."""
 ENTRIES = 2048
@@ -67,16 +67,12 @@ class KernelAttention(torch.autograd.Function):
         ctx: Any, queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, heads: int, wanted: Tensor | None
     ) -> Tensor:
         """Result of `label_attention` [B, L]."""
-        tables = [x.to(keys.dtype).contiguous() for x in (queries, directions)]
-        texts = [x.to(keys.dtype).masked_fill(~mask.unsqueeze(-1), 0.0).contiguous() for x in (keys, values)]
-        exact = torch.promote_types(keys.dtype, torch.float32)
-        means, levels = keys.new_zeros(2, len(keys), heads, len(queries), dtype=exact)
-        batch = _Batch(*tables, *texts, mask.contiguous(), means, levels)
+        batch = _Batch.of(queries, directions, keys, values, mask, heads)
         with torch.autocast(keys.device.type, enabled=False), torch.cuda.device_of(keys):  # type: ignore[no-untyped-call]
             _average(batch, wanted)
         ctx.save_for_backward(*batch, wanted)
         ctx.kinds = [x.dtype for x in (queries, directions, keys, values)]
-        return means.sum(1)
+        return batch.means.sum(1)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -101,6 +97,15 @@ class _Batch(NamedTuple):
     mask: Tensor  # [B, T]
     means: Tensor  # [B, h, L]
     levels: Tensor  # [B, h, L]
+
+    @classmethod
+    def of(cls, queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, heads: int) -> _Batch:
+        """With means and levels still to be filled in."""
+        q, g = (x.to(keys.dtype).contiguous() for x in (queries, directions))
+        k, v = (x.to(keys.dtype).masked_fill(~mask.unsqueeze(-1), 0.0).contiguous() for x in (keys, values))
+        exact = torch.promote_types(keys.dtype, torch.float32)
+        means, levels = keys.new_zeros(2, len(keys), heads, len(queries), dtype=exact)
+        return cls(q, g, k, v, mask.contiguous(), means, levels)
 
     @property
     def sizes(self) -> tuple[int, int, int, int, int]:
@@ -243,8 +248,9 @@ def _average_tile(
         for first in range(0, tl.load(ends + document), TAKEN):
             position = first + tl.arange(0, TAKEN)
             row = document * positions + tl.minimum(position, positions - 1)
+            shift = tl.load(padding + document * padded + position)[None, :]
             scores = tl.dot(query, tl.trans(_take_rows(keys, row, head, HEADS, SIZE, WIDTH)))
-            scores = scores * FACTOR + tl.load(padding + document * padded + position)[None, :]
+            scores = scores * FACTOR + shift
             worth = tl.dot(direction, tl.trans(_take_rows(values, row, head, HEADS, SIZE, WIDTH)))
             higher = tl.maximum(highest, tl.max(scores, 1))
             fade = tl.exp2(highest - higher)
@@ -379,11 +385,11 @@ def _blocks(batch: _Batch, chosen: Tensor | None) -> Iterator[_Block]:
 
 def _multiply(left: Tensor, right: Tensor) -> Tensor:
     """Matrix products [2, G, n, m], summed and given in fp32 or better."""
-    a, b = left.flatten(0, 1), right.flatten(0, 1)
+    a, b, shape = left.flatten(0, 1), right.flatten(0, 1), (*left.shape[:3], right.shape[3])
     if a.is_cuda and a.itemsize == 2:
-        return torch.bmm(a, b, out_dtype=torch.float32).unflatten(0, (2, -1))
+        return torch.bmm(a, b, out_dtype=torch.float32).view(shape)
     exact = torch.promote_types(a.dtype, torch.float32)
-    return torch.bmm(a.to(exact), b.to(exact)).unflatten(0, (2, -1))
+    return torch.bmm(a.to(exact), b.to(exact)).view(shape)
 
 
 def _average_by_products(batch: _Batch, wanted: Tensor | None) -> None:
@@ -397,7 +403,7 @@ def _pull_by_products(batch: _Batch, upstream: Tensor) -> list[Tensor]:
         pulls = torch.empty_like(block.products, dtype=batch.keys.dtype)
         settings = {"SCALE": batch.sizes[-1] ** -0.5, **block.settings}
         _pull_rows[block.grid](*block.products, *pulls, upstream, *block.given, **settings)
-        d_texts[..., block.columns] += _multiply(pulls.mT, block.rows).view(*d_texts.shape[:3], -1)
+        d_texts[..., block.columns] += _multiply(pulls.mT, block.rows).view(*d_texts.shape[:-1], -1)
         d_rows = _multiply(pulls, block.texts)
         if isinstance(block.labels, slice):
             d_tables[:, block.labels, block.columns] = d_rows[:, 0]

@@ -3,13 +3,13 @@
 `python -m tests.benchmarks.attention --labels 8929 --json FILE`. `reference` is the paper's network step by step; `peer` gathers
 [B, L, H] with the library's fused attention, as a user would write it; `bound` is the eight L·T·H matrix products alone (two
 forward, six backward) at the rate of one large product; `selected` is ours when the loss looks at 1,256 labels of each document.
-`--device cuda` measures the Triton kernels, best with `--dtype bfloat16`.
+`--device cuda` compares the forms of our kernels instead (`tests.benchmarks.tiles`), best with `--dtype bfloat16`; `--sweep` tries tiles.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 from plant_decoders import LabelAttentionOptions
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import DecoderShape, Reading
+from tests.benchmarks import tiles
 from tests.benchmarks.contenders import Contender, run
 from tests.references import LiteralHead, literal_logits
 
@@ -122,7 +123,13 @@ def main(arguments: list[str] | None = None) -> None:
     for name, size in (("labels", 8929), ("documents", 8), ("positions", 512), ("hidden", 384), ("heads", 8)):
         parser.add_argument(f"--{name}", type=int, default=size)
     parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32")
-    run("tests.benchmarks.attention", parser, CONTENDERS, arguments, work, small={"labels": 64, "documents": 1, "positions": 16})
+    parser.add_argument("--sweep", action="store_true", help="on a graphics card: try sizes of tiles and blocks, and name the fastest")
+    small = {"labels": 64, "documents": 1, "positions": 16}
+
+    def on_card(options: argparse.Namespace) -> Mapping[str, object]:
+        return tiles.sweep(options) if options.sweep else tiles.compare(options, {"decoder": ours, "decoder, selected": selected})
+
+    run("tests.benchmarks.attention", parser, CONTENDERS, arguments, work, small, on_card)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,7 @@ def run(
     arguments: Sequence[str] | None = None,
     work: Callable[[argparse.Namespace], Figures] | None = None,
     small: Mapping[str, int] | None = None,
+    on_card: Callable[[argparse.Namespace], Mapping[str, object]] | None = None,
 ) -> None:
     """Run a benchmark's command line: one contender (`--part`), or all in turn, a table on stdout and `--json FILE`.
 
@@ -61,6 +62,7 @@ def run(
         work: `operations` and `bytes` that a step cannot do without; the contenders can then run on a graphics card (`--device cuda`),
             and ours is told as a share of the rates at which the device multiplies and copies, measured in the same run.
         small: sizes of a step that each contender takes beforehand: what it loads of libraries is not counted as its memory.
+        on_card: what is measured on a graphics card instead of the contenders; it prints, and gives what the JSON file holds.
     """
     if work:
         contenders = {**contenders, **MACHINE}
@@ -79,6 +81,11 @@ def run(
         if small:
             contenders[options.part](argparse.Namespace(**{**vars(options), **small}))()
         print(json.dumps(measure(contenders[options.part](options), options.repeats, device)))
+        return
+    if device == "cuda" and on_card:
+        on_it = {**on_card(options), "machine": _machine(device)}
+        if options.json:
+            options.json.write_text(json.dumps(on_it, indent=2) + "\n")
         return
     figures = {name: _in_process(module, [*given, "--part", name]) for name in contenders}
     print(f"{'':12}{'seconds':>10}{'cpu s':>10}{'GB added':>10}{'times ours':>12}")
@@ -104,5 +111,9 @@ def _in_process(module: str, arguments: list[str]) -> Figures:
 def _report(figures: Mapping[str, Figures], device: str) -> dict[str, object]:
     prefixes = {name: "" if name == "ours" else f"{name}_" for name in figures}
     flat = {prefixes[name] + key: value for name, found in figures.items() for key, value in found.items()}
+    return {**flat, "machine": _machine(device)}
+
+
+def _machine(device: str) -> str:
     machine = f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, {platform.system()}"
-    return {**flat, "machine": f"{torch.cuda.get_device_name()}, {machine}" if device == "cuda" else machine}
+    return f"{torch.cuda.get_device_name()}, {machine}" if device == "cuda" else machine

@@ -1,5 +1,6 @@
 """The benchmarks of the numerics run at a tiny size and write the agreed keys."""
 
+import argparse
 import json
 import math
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 import torch
 
 from plant_cli.training.throughput import MATRIX_SIDE
-from tests.benchmarks import attention, ranking, training
+from tests.benchmarks import attention, ranking, tiles, training
 from tests.benchmarks.contenders import measure
 from tests.benchmarks.machine import COPIED, rates
 
@@ -36,6 +37,31 @@ def test_shares_are_of_what_the_machine_reached_in_the_same_run() -> None:
 def test_without_a_graphics_card_it_says_so(benchmark) -> None:
     with pytest.raises(SystemExit, match="no graphics card that torch can use, so nothing was measured"):
         benchmark.main(["--device", "cuda"])
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("kernels")
+def test_forms_and_tiles_are_compared(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """As on a card, but by Triton's interpreter and at a tiny size; where one form fails, the others are still measured."""
+    from plant_cli.network import attention_kernels
+
+    given = argparse.Namespace(**SIZES, dtype="float32", device="cpu")
+    monkeypatch.setattr(attention_kernels, "FUSED_TYPES", {torch.float32})
+    monkeypatch.setattr(tiles, "SHAPES", {"hidden 8, 2 heads": (8, 2)})
+    monkeypatch.setattr(tiles, "MATRIX_SIDE", {"cpu": 16})
+    monkeypatch.setattr(tiles, "BLOCKS", {"LABELS_WALKED": [128], "SCORES_HELD": [1, 100]})
+    monkeypatch.setattr(tiles, "plain", lambda *given, **heads: 1 / 0)
+    monkeypatch.setattr(tiles.plain, "__name__", "plain")
+    figures = tiles.compare(given, {"decoder": attention.ours})
+    assert figures.keys() == {"rate", *(f"hidden 8, 2 heads, {name}" for name in (*tiles.FORMS, "library", "decoder"))}
+    assert {"forward", "all", "selected", "wanted", "share"} == figures["hidden 8, 2 heads, fused"].keys()
+    assert "plain: ZeroDivisionError" in capsys.readouterr().out
+    found = tiles.sweep(given)
+    assert {name: len(sizes) for name, sizes in found.items()} == {
+        **{f"hidden 8, 2 heads, {name}": len(sizes) for name, sizes in tiles.PASSES.items()},
+        "hidden 8, 2 heads, LABELS_WALKED": 1,
+        "hidden 8, 2 heads, SCORES_HELD": 2,
+    }
 
 
 @pytest.mark.slow
