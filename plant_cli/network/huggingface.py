@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import torch
 import transformers
+from huggingface_hub.constants import ENDPOINT
+from huggingface_hub.utils import get_session
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
@@ -20,21 +23,13 @@ from plant_cli.api.model import TokenBatch
 from plant_cli.data.files import hash_strings
 from plant_cli.network import quantization
 from plant_cli.network.bert import Bert, load_bert, make_bert
-from plant_cli.network.profile import HuggingFaceOptions
+from plant_cli.network.gguf_models import read_gguf_model
+from plant_cli.network.profile import HuggingFaceOptions, Packed
 from plant_cli.network.windows import check_overlap, cut, join_windows, readable_positions, restore_trainable, save_trainable, split_layers
 
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")  # what a path with a folder of a folder, `.` or `~` is not
+HUB_SECONDS = 3.0  # waited for the hub
 PICKLED = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".pickle")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Packed:
-    """A model in a file format that transformers does not know, as a plugin reads it."""
-
-    architecture: str  # name of the class of transformers that the weights fill, such as `BertModel`
-    config: Any
-    tokenizer: Any  # a fast one
-    weights: Callable[[], Mapping[str, Tensor]]  # by the architecture's names; not called where shapes are enough
-    origin: str  # of the weights, and how exact they are, for people
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +48,7 @@ class Profile:
     prompt: str = ""
     """Words that the model was trained to read first, such as `passage:`; every window begins with them, and their hidden states are
     left out. No space at the end: the tokenizer puts one before the text that follows."""
+    gguf: str | None = None  # a GGUF file in the folder `model`, or a path of its own
     packed: Packed | None = None  # the model itself, if a plugin has read it; else it is loaded from `model`
 
 
@@ -60,6 +56,10 @@ class HuggingFaceBackbone:
     """A Hugging Face encoder or causal model read as a backbone (`plant_cli.api.Backbone`)."""
 
     def __init__(self, profile: Profile, options: HuggingFaceOptions) -> None:
+        if profile.gguf is not None:
+            path = _find_gguf(profile, profile.gguf)
+            packed = read_gguf_model(path, short=options.quantization != "none", published=profile.published)
+            profile = replace(profile, packed=packed)
         self.tokenizer = load_tokenizer(profile, options)
         self.network = load_pretrained(profile, options)
         config = self.network.config
@@ -121,9 +121,9 @@ class HuggingFaceBackbone:
             save_trainable(self.network, folder / "backbone.safetensors")
 
     def export(self, folder: Path, *, merge: bool) -> Mapping[str, Any]:
-        """Write the model for other programs; of a packed model always all weights, because no hub has these."""
-        written = None
-        if merge or self.options.adapter == "full" or self.profile.packed is not None:
+        """Write the model for other programs; of a packed model all weights, unless other programs can read it."""
+        written, packed = None, self.profile.packed
+        if merge or self.options.adapter == "full" or (packed is not None and not packed.readable):
             written = "backbone"
             network = _load_any(self.profile, self.options) if isinstance(self.network, Bert) else self.network
             self.network = quantization.merge_adapter(network, self.options)
@@ -160,7 +160,7 @@ def load_tokenizer(profile: Profile, options: HuggingFaceOptions) -> Any:
         return profile.packed.tokenizer
     with _explained(profile):
         tokenizer = transformers.AutoTokenizer.from_pretrained(
-            profile.model, revision=profile.revision, trust_remote_code=options.trust_remote_code
+            profile.model, **_source(profile), trust_remote_code=options.trust_remote_code
         )
         if not tokenizer("a")["input_ids"]:  # some classes come up empty where tokenizer.json is missing
             raise OSError("its tokenizer knows no words: tokenizer.json is missing")
@@ -230,12 +230,12 @@ def _make_network(profile: Profile, options: HuggingFaceOptions, formats: Mappin
         else:
             make = partial(known.from_pretrained, None, config=packed.config, state_dict=dict(packed.weights()), **formats)
     else:
-        config = transformers.AutoConfig.from_pretrained(profile.model, revision=profile.revision, **trusted)
+        config = transformers.AutoConfig.from_pretrained(profile.model, **_source(profile), **trusted)
         quantization.refuse_stored_format(config, profile.model, options)
         if weightless:
             make = partial(transformers.AutoModel.from_config, config, **trusted)
         else:
-            safe = {"revision": profile.revision, "use_safetensors": True}
+            safe = {**_source(profile), "use_safetensors": True}
             make = partial(transformers.AutoModel.from_pretrained, profile.model, **safe, **trusted, **formats)
     try:
         network = make(add_pooling_layer=False) if profile.kind == "encoder" else make()
@@ -266,6 +266,45 @@ def special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:
     first = special.index(0) if 0 in special else len(ids)
     last = len(ids) - special[::-1].index(0) if 0 in special else len(ids)
     return ids[:first], ids[last:]
+
+
+def _source(profile: Profile) -> dict[str, Any]:
+    """Where a model that is no packed one comes from: a folder, or else the hub; what it gave before where it does not answer.
+
+    Raises:
+        ResourceError: a path that only a folder can have, where there is none.
+    """
+    if Path(profile.model).is_dir():
+        return {"revision": profile.revision}
+    if not HUB_ID.fullmatch(profile.model):
+        found = "is a file" if Path(profile.model).is_file() else "does not exist"
+        raise ResourceError(
+            f"the folder of the model {found}",
+            where=profile.model,
+            expected="a folder with config.json, tokenizer.json and safetensors, or the id of a model on the hub (OWNER/NAME)",
+            todo="correct the path: --set model.backbone.model=FOLDER; of a causal model in a GGUF file, name the folder there, and the "
+            "file with --set model.backbone.gguf=FILE",
+        )
+    return {"revision": profile.revision, "local_files_only": not _hub_answers()}
+
+
+@cache
+def _hub_answers() -> bool:
+    """Whether the hub can be reached; asked once, because each file that is asked for in vain is asked for many times."""
+    try:
+        get_session().head(ENDPOINT, timeout=HUB_SECONDS)
+    except Exception:  # of whichever library makes the connection
+        return False
+    return True
+
+
+def _find_gguf(profile: Profile, name: str) -> Path:
+    """A GGUF file in the model's folder, at a path of its own, or on the hub."""
+    local = Path(profile.model) / name
+    if local.is_file() or Path(profile.model).is_dir() or Path(name).is_absolute():
+        return local
+    with _explained(profile):
+        return Path(transformers.utils.cached_file(profile.model, name, **_source(profile)))
 
 
 @contextmanager

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import create_model
 
 from plant_cli.api import Backbone, BackboneSpec, MachineSection, Options, option
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 BERT_ATTENTION = ("query", "key", "value", "attention.output.dense")  # the names in BERT and its descendants
 ATTENTION = ("q_proj", "k_proj", "v_proj", "o_proj")  # the names in most architectures
@@ -68,7 +71,23 @@ class CausalOptions(EncoderOptions):
     quantization: Quantization = option(
         "nf4", "Frozen weights in fewer bits. nf4: 4 bits, double quantisation, computing in bf16. int8: 8 bits, outliers in fp16."
     )
+    gguf: str | None = option(
+        None,
+        "GGUF file in the folder `model` (llama, qwen2 or phi3), as llama.cpp reads it; its weights are unpacked, then quantised as asked.",
+    )
     gradient_checkpointing: bool = option(True, "Recompute activations in the backward pass: less memory, about a third slower.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Packed:
+    """A model in a file format that transformers does not know, as a plugin reads it."""
+
+    architecture: str  # name of the class of transformers that the weights fill, such as `BertModel`
+    config: Any
+    tokenizer: Any  # a fast one
+    weights: Callable[[], Mapping[str, Tensor]]  # by the architecture's names; not called where shapes are enough
+    origin: str  # of the weights, and how exact they are, for people
+    readable: bool = False  # whether other programs can read it, so that an adapter alone is of use to them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +133,7 @@ class Family:
             adapter_targets=self.targets if chosen is None else tuple(chosen),
             other_targets=self.other_targets if chosen is None else {},
             kind=self.kind,
+            gguf=options.gguf if isinstance(options, CausalOptions) else None,
             device=machine.device,
         )
         return HuggingFaceBackbone(profile, options)

