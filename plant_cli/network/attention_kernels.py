@@ -72,7 +72,7 @@ class KernelAttention(torch.autograd.Function):
             _average(batch, wanted)
         ctx.save_for_backward(*batch, wanted)
         ctx.kinds = [x.dtype for x in (queries, directions, keys, values)]
-        return batch.means.sum(1)
+        return batch.averages[0].sum(1)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -80,7 +80,7 @@ class KernelAttention(torch.autograd.Function):
         """Gradients of queries, directions, keys and values."""
         *saved, wanted = ctx.saved_tensors
         batch = _Batch(*saved)
-        upstream = gradient.to(batch.means.dtype)
+        upstream = gradient.to(batch.averages.dtype)
         upstream = upstream.contiguous() if wanted is None else upstream.masked_fill(~wanted, 0.0)
         with torch.autocast(gradient.device.type, enabled=False), torch.cuda.device_of(gradient):  # type: ignore[no-untyped-call]
             gradients = _pull(batch, upstream)
@@ -95,22 +95,27 @@ class _Batch(NamedTuple):
     keys: Tensor  # [B, T, H]
     values: Tensor  # [B, T, H]
     mask: Tensor  # [B, T]
-    means: Tensor  # [B, h, L]
-    levels: Tensor  # [B, h, L]
+    padding: Tensor  # added to scores [B, room]: 0, or −inf where the mask is false
+    ends: Tensor  # the position behind a document's last real one [B]
+    averages: Tensor  # means and levels [2, B, h, L]
 
     @classmethod
     def of(cls, queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, heads: int) -> _Batch:
         """With means and levels still to be filled in."""
         q, g = (x.to(keys.dtype).contiguous() for x in (queries, directions))
         k, v = (x.to(keys.dtype).masked_fill(~mask.unsqueeze(-1), 0.0).contiguous() for x in (keys, values))
+        documents, positions = mask.shape
+        padding = mask.new_full((documents, round_up(positions, ROOM)), -math.inf, dtype=torch.float32)
+        padding[:, :positions].masked_fill_(mask, 0.0)
+        ends = (mask * torch.arange(1, positions + 1, device=mask.device, dtype=torch.int32)).amax(1)
         exact = torch.promote_types(keys.dtype, torch.float32)
-        means, levels = keys.new_zeros(2, len(keys), heads, len(queries), dtype=exact)
-        return cls(q, g, k, v, mask.contiguous(), means, levels)
+        averages = keys.new_zeros(2, documents, heads, len(queries), dtype=exact)
+        return cls(q, g, k, v, mask.contiguous(), padding, ends, averages)
 
     @property
     def sizes(self) -> tuple[int, int, int, int, int]:
         """Documents, heads, labels, positions, and dimensions of a head."""
-        documents, heads, labels = self.means.shape
+        _, documents, heads, labels = self.averages.shape
         return documents, heads, labels, self.keys.shape[1], self.keys.shape[2] // heads
 
     @property
@@ -143,52 +148,44 @@ def _pull(batch: _Batch, upstream: Tensor) -> list[Tensor]:
 
 
 def _line_up(chosen: Tensor) -> tuple[Tensor, Tensor]:
-    """The chosen labels of each document in front [B, room], behind them label 0; and how many they are [B]. Chosen is bool [B, L]."""
+    """The chosen labels of each document in front, behind them label 0 [B, room]; and how many they are [B]. Chosen is bool [B, L].
+
+    Rows of the first begin room + 1 numbers apart.
+    """
     documents, labels = chosen.shape
-    places, room = chosen.cumsum(1), round_up(labels, ROOM)
-    lined = places.new_zeros(documents, room + 1)
-    lined.scatter_(1, torch.where(chosen, places - 1, room), torch.arange(labels, device=chosen.device).expand(documents, -1))
-    return lined[:, :room].contiguous(), places[:, -1].to(torch.int32)
+    places = chosen.cumsum(1)
+    lined = places.new_zeros(documents, round_up(labels, ROOM) + 1)  # the others go before the first place
+    lined.scatter_(1, places * chosen, torch.arange(labels, device=chosen.device).expand(documents, -1))
+    return lined[:, 1:], places[:, -1].to(torch.int32)
 
 
 # the fused form
 
 
-def _measure(mask: Tensor) -> tuple[Tensor, Tensor]:
-    """What is added to scores, 0 or −inf [B, room], and the position behind each document's last real one [B]."""
-    documents, positions = mask.shape
-    padding = torch.full((documents, round_up(positions, ROOM)), -math.inf, device=mask.device)
-    padding[:, :positions].masked_fill_(mask, 0.0)
-    return padding, (mask * torch.arange(1, positions + 1, device=mask.device, dtype=torch.int32)).amax(1)
-
-
 def _average_fused(batch: _Batch, tile: Tile, wanted: Tensor | None) -> None:
     documents, heads, labels, positions, size = batch.sizes
-    padding, ends = _measure(batch.mask)
-    lined, counts = (ends, ends) if wanted is None else _line_up(wanted)
-    sizes = labels, lined.shape[-1], positions, padding.shape[1]
+    lined, counts = (batch.ends, batch.ends) if wanted is None else _line_up(wanted)
+    sizes = labels, lined.shape[-1], positions, batch.padding.shape[1]
     settings = {**constants(heads, size), "ALL": wanted is None, **tile.settings}
     grid = triton.cdiv(labels, tile.kept), documents, heads
-    _average_tile[grid](*batch[:4], padding, ends, lined, counts, batch.means, batch.levels, *sizes, **settings)
+    _average_tile[grid](*batch[:4], batch.padding, batch.ends, lined, counts, *batch.averages, *sizes, **settings)
 
 
 def _pull_fused(batch: _Batch, tiles: tuple[Tile, ...], upstream: Tensor) -> list[Tensor]:
     documents, heads, labels, positions, size = batch.sizes
-    padding, ends = _measure(batch.mask)
     lined, counts = _line_up(upstream != 0)
-    room = lined.shape[1]
-    spread = lined[:, None].expand(-1, heads, -1)
-    behind = torch.arange(room, device=lined.device) >= counts[:, None, None]
-    means, levels = batch.means.gather(2, spread), batch.levels.gather(2, spread).masked_fill_(behind, math.inf)
-    given = padding, ends, lined, counts, means, levels, upstream.gather(1, lined)
+    averages = batch.averages.gather(3, lined[None, :, None].expand(2, -1, heads, -1))
+    given = batch.padding, batch.ends, lined, counts, *averages, upstream.gather(1, lined)
+    numbers = [x.numel() for x in batch[:4]]
+    together = upstream.new_zeros(sum(numbers))
+    gradients = [x.view(like.shape) for x, like in zip(together.split(numbers), batch[:4], strict=True)]
     tables, texts = batch[:2], batch[2:4]
-    gradients = [torch.zeros_like(x, dtype=torch.float32) for x in (*tables, *texts)]
     parts = triton.cdiv(labels, LABELS_WALKED)
     for tile, kept, taken, results, rows, shares, walked in (
         (tiles[0], tables, texts, gradients[:2], labels, 1, positions),
         (tiles[1], texts, tables, gradients[2:], positions, parts, LABELS_WALKED),
     ):
-        sizes = room, positions, padding.shape[1], shares, walked
+        sizes = lined.shape[1], positions, batch.padding.shape[1], shares, walked
         settings = {**constants(heads, size), "SCALE": size**-0.5, "OF_LABELS": kept is tables, **tile.settings}
         grid = triton.cdiv(rows, tile.kept) * shares, documents, heads
         _pull_tile[grid](*kept, *taken, *given, *results, *sizes, **settings)
@@ -238,7 +235,7 @@ def _average_tile(
         label = tl.minimum(place, labels - 1).to(tl.int64)
     else:
         count = tl.load(counts + document)
-        label = tl.load(lined + document * room + place)
+        label = tl.load(lined + document * (room + 1) + place)
     if tl.program_id(0) * KEPT < count:
         query = _take_rows(queries, label, head, HEADS, SIZE, WIDTH)
         direction = _take_rows(directions, label, head, HEADS, SIZE, WIDTH)
@@ -298,13 +295,12 @@ def _pull_tile(
     The sides are its labels (queries, directions) and its positions (keys, values). Means, levels and upstream are those of lined labels.
     """
     document, head = tl.program_id(1).to(tl.int64), tl.program_id(2)
-    block = tl.program_id(0) // parts
-    begin = tl.program_id(0) % parts * walked
+    block, begin = tl.program_id(0) // parts, tl.program_id(0) % parts * walked
     place = block * KEPT + tl.arange(0, KEPT)
-    of_head = (document * HEADS + head) * room
+    of_document, of_head = document * (room + 1), (document * HEADS + head) * room
     if OF_LABELS:
         count, end = tl.load(counts + document), tl.load(ends + document)
-        kept_row = tl.load(lined + document * room + place)
+        kept_row = tl.load(lined + of_document + place)
         there = place < count
         level = tl.load(levels + of_head + place)[:, None]
         mean = tl.load(means + of_head + place)[:, None]
@@ -319,14 +315,18 @@ def _pull_tile(
         kept_value = _take_rows(kept_values, kept_row, head, HEADS, SIZE, WIDTH)
         d_key = tl.zeros([KEPT, WIDTH], tl.float32)
         d_value = tl.zeros([KEPT, WIDTH], tl.float32)
+        following = tl.load(
+            lined + of_document + begin + tl.arange(0, TAKEN)
+        )  # labels are known one step ahead: their rows can then be fetched while others are multiplied
         for first in range(begin, end, TAKEN):
             other = first + tl.arange(0, TAKEN)
             if OF_LABELS:
                 row = document * positions + tl.minimum(other, positions - 1)
                 shift = tl.load(padding + document * padded + other)[None, :] - level
             else:
-                row = tl.load(lined + document * room + other)
-                shift = -tl.load(levels + of_head + other)[None, :]
+                row = following
+                following = tl.load(lined + of_document + other + TAKEN, mask=other + TAKEN < end, other=0)
+                shift = -tl.load(levels + of_head + other, mask=other < end, other=float("inf"))[None, :]
                 mean = tl.load(means + of_head + other)[None, :]
                 pull = tl.load(upstream + document * room + other)[None, :]
             key = _take_rows(keys, row, head, HEADS, SIZE, WIDTH)
@@ -378,7 +378,7 @@ def _blocks(batch: _Batch, chosen: Tensor | None) -> Iterator[_Block]:
             rows = tables[:, None, part, columns] if every else tables[:, which, columns]
             products = _multiply(rows, texts[..., columns].mT)
             sizes = labels, lined.shape[1], positions, documents // groups, part.stop - start, start, head, heads
-            given = batch.mask, lined, counts, batch.means, batch.levels, *sizes
+            given = batch.mask, lined, counts, *batch.averages, *sizes
             grid = triton.cdiv(part.stop - start, settings["ROWS"]), documents
             yield _Block(which, columns, rows, texts[..., columns], products, grid, given, settings)
 
@@ -436,7 +436,7 @@ def _find_rows(
         label = (start + row).to(tl.int64)
         known = there
     else:
-        label = tl.load(lined + document * room + start + row, mask=there, other=0)
+        label = tl.load(lined + document * (room + 1) + start + row, mask=there, other=0)
         known = start + row < tl.load(counts + document)
     at = ((document // together * rows + row) * together + document % together) * positions
     return label, (document * heads + head) * labels + label, at, known, there
