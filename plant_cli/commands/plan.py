@@ -32,14 +32,14 @@ from plant_cli.data.corpus_files import SPLITS_FILE
 from plant_cli.data.files import read_size
 from plant_cli.data.loading import load_dataset
 from plant_cli.data.prepare import prepare
-from plant_cli.network.hardware import choose_hardware
+from plant_cli.network.hardware import choose_hardware, free_memory
 from plant_cli.relevance.engine import Selection, bind_signal
 from plant_cli.runs.folder import HEADER_NAME
 from plant_cli.runs.recipes import load_recipe, parse_command, read_run_recipe
 from plant_cli.runs.steps import Step, resolve_step, resolve_steps
-from plant_cli.training.planning import DOCUMENTS_SAMPLED, Estimate, Job, Planner, free_memory, report_plans
+from plant_cli.training.planning import DOCUMENTS_SAMPLED, Estimate, Job, Planner, report_plans
 from plant_cli.training.stage2 import choose_shortlist
-from plant_cli.training.training_options import ROLES, FinetuneOptions, PretrainOptions
+from plant_cli.training.training_options import ROLES, FinetuneOptions, PretrainOptions, TrainingOptions
 
 STAGES = ("mig", "pretrain-attn", "finetune", "predict")
 
@@ -52,7 +52,7 @@ def run(context: StageContext, options: PlanOptions) -> Result:
     steps = _steps(context, recipe)
     hardware = choose_hardware(steps[0].machine)
     with _corpus(context, steps[0], recipe) as corpus:
-        planner = Planner(context.component, corpus, hardware, free_memory(hardware))
+        planner = Planner(context.component, corpus, hardware, free_memory(hardware.device))
         relevance = any(step.name == "mig" for step in steps) or (recipe is None and context.find_input("mig") is not None)
         plans = {step.name: _plan(context, step, corpus, planner, relevance=relevance) for step in _drop_idle(steps)}
     notes = [*planner.notes]
@@ -115,7 +115,7 @@ def _plan(context: StageContext, step: Step, corpus: Corpus, planner: Planner, *
         return planner.plan_words(signal, selection, min_df=options.min_df, occurrences=spec.needs_occurrences)
     if not getattr(options, "network", True):
         return planner.plan_scorers([context.component(ScorerSpec, one) for one in options.chosen_scorers], context.reporter)
-    return planner.plan_network(_job(context, step, corpus, relevance=relevance))
+    return planner.plan_network(_job(context, step, corpus, planner.device, relevance=relevance))
 
 
 def _find_start(context: StageContext, section: ModelSection) -> ModelSection:
@@ -129,9 +129,10 @@ def _find_start(context: StageContext, section: ModelSection) -> ModelSection:
     return section.model_copy(update={"backbone": backbone})
 
 
-def _job(context: StageContext, step: Step, corpus: Corpus, *, relevance: bool) -> Job:
-    """What a step that trains or scores needs; `relevance`: whether the run has relevance by then."""
+def _job(context: StageContext, step: Step, corpus: Corpus, device: str, *, relevance: bool) -> Job:
+    """What a step that trains or scores needs on a type of device; `relevance`: whether the run has relevance by then."""
     options: Any = step.options
+    fills = isinstance(options, TrainingOptions) and options.fills_memory(device, processes=1)
     sizes = corpus.sizes
     batch = getattr(options, "batch", options.micro_batch)
     job = Job(
@@ -140,7 +141,8 @@ def _job(context: StageContext, step: Step, corpus: Corpus, *, relevance: bool) 
         kind="score",
         documents=0,
         batch=batch,
-        micro_batch=options.micro_batch,
+        micro_batch=batch if fills else options.documents if isinstance(options, TrainingOptions) else options.micro_batch,
+        fills=fills,
     )
     if not isinstance(options, PretrainOptions | FinetuneOptions):
         scored = sizes.get(options.split, 0)

@@ -30,7 +30,7 @@ from plant_cli.data.words import count_in_order, find_words
 from plant_cli.network.answers import score_labels, score_wanted
 from plant_cli.network.assembly import Network
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import HiddenReader
+from plant_cli.network.reading import HiddenReader, Room, count_fitting, lengths
 from plant_cli.relevance.relevance_table import WordStatistics
 
 UNSCORED = -1e4  # logit of a label that was not scored: a probability of 0
@@ -187,7 +187,7 @@ def measure_recall(
     candidates: ShortlistedLabels,
     m: int,
     *,
-    batch: int,
+    batch: Room | int,
     sample: int = DOCUMENTS_FOR_RECALL,
 ) -> float:
     """Share of the m best labels of the network that the shortlist proposes: mean over `sample` documents, evenly spread over the split.
@@ -198,8 +198,9 @@ def measure_recall(
     rows = np.unique(np.linspace(0, len(candidates) - 1, num=min(sample, len(candidates)), dtype=np.int64))
     m = min(m, network.labels)
     shares: list[float] = []
-    for start in range(0, len(rows), batch):
-        part = rows[start : start + batch]
+    size = count_fitting(batch, int(lengths(reader.tokens)[rows].max(initial=0)))
+    for start in range(0, len(rows), size):
+        part = rows[start : start + size]
         reading = reader.read(part)
         with hardware.autocast():
             best = score_all(network.decoder, reading, network.labels).topk(m, dim=1).indices

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -9,8 +11,9 @@ import torch
 
 from plant_cli.api import MachineSection
 from plant_cli.api.errors import ResourceError
+from plant_cli.network.compute import in_one_thread
 from plant_cli.runs.group import SINGLE_PROCESS, Processes, join_processes
-from plant_cli.runs.machine import bound_heaps
+from plant_cli.runs.machine import available_memory, bound_heaps, resident_memory
 from plant_cli.runs.processes import default_threads, local_rank, process_count
 
 
@@ -69,3 +72,40 @@ def choose_hardware(machine: MachineSection) -> Hardware:
     if machine.precision == "auto":
         fast = torch.cuda.is_bf16_supported() if device.type == "cuda" else device.type == "cpu" and cpu_has_bf16()
     return Hardware(device=device, dtype=torch.bfloat16 if fast else torch.float32, processes=join_processes())
+
+
+def free_memory(device: torch.device) -> int:
+    """Bytes that are free for a computation; on a processor, what this process holds is free for one that comes after it."""
+    if device.type == "cuda":
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # of what this process has taken
+        return int(torch.cuda.mem_get_info(device)[0]) + unused
+    return available_memory() + resident_memory()
+
+
+SILENT = "6"  # the highest level of torch's profiler, above the lines about itself that it writes to stderr
+
+
+def peak_allocated(run: Callable[[], object], device: torch.device) -> int:
+    """Bytes of tensors that a computation holds at most, beside those that were there before."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device)
+        run()
+        torch.cuda.synchronize(device)
+        return int(torch.cuda.max_memory_allocated(device) - before)
+    os.environ.setdefault("KINETO_LOG_LEVEL", SILENT)
+    with in_one_thread(), torch.autograd.profiler.profile(profile_memory=True, use_kineto=True) as profile:
+        run()
+    held = peak = 0
+    for event in sorted(profile.function_events or (), key=lambda event: float(event.time_range.end)):
+        freed = event.name == "[memory]"  # outside of any operation
+        held += int(event.cpu_memory_usage if freed else event.self_cpu_memory_usage)
+        peak = max(peak, held)
+    return peak
+
+
+def free_unused(device: torch.device) -> None:
+    """Give back what torch keeps of a card's memory without using it."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()

@@ -156,7 +156,27 @@ def lengths(tokens: TokenBatch) -> npt.NDArray[np.int64]:
     return np.array([len(ids) for ids in tokens.ids], dtype=np.int64)
 
 
-def sorted_batches(lengths: Rows, size: int) -> list[Rows]:
+@dataclass(frozen=True)
+class Room:
+    """What is in memory at once: so many documents, and so many of their tokens, padding included (None: any number)."""
+
+    documents: int
+    tokens: int | None = None
+
+
+def count_fitting(room: Room | int, longest: int) -> int:
+    """Documents that fit if the longest has so many tokens; at least one. A number is one of documents."""
+    if isinstance(room, int) or room.tokens is None:
+        return room if isinstance(room, int) else room.documents
+    return max(1, min(room.documents, room.tokens // round_up(max(1, longest), TOKEN_MULTIPLE)))
+
+
+def sorted_batches(lengths: Rows, room: Room | int) -> list[Rows]:
     """All rows by length, for scoring: the longest first, so that memory runs out at once or never."""
     order = np.argsort(-lengths, kind="stable")
-    return [order[i : i + size] for i in range(0, len(order), size)]
+    batches = []
+    while len(order):
+        size = count_fitting(room, int(lengths[order[0]]))
+        batches.append(order[:size])
+        order = order[size:]
+    return batches

@@ -20,7 +20,7 @@ from plant_cli.data.files import hash_json, hash_strings, remove
 from plant_cli.network.assembly import Network
 from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import HiddenReader, LiveReader, Rows, lay_out_words, lengths, make_tokens, sorted_batches
+from plant_cli.network.reading import HiddenReader, LiveReader, Room, Rows, lay_out_words, lengths, make_tokens, sorted_batches
 from plant_cli.network.tensors import read_tensors, write_tensors
 from plant_cli.runs.damage import CACHE_MARK, is_whole, write_mark
 from plant_cli.runs.folder import CACHE
@@ -67,7 +67,7 @@ class StateCache:
     session: Session  # of the stage
     data_hash: str  # of the corpus
     limit: float  # disk that the states of one split may take, in GB
-    batch: int  # documents that the backbone reads at once
+    batch: Room | int  # what the backbone reads at once; a number is one of documents
 
     def tokenize(self, network: Network, texts: Sequence[str], split: str, hardware: Hardware) -> TokenBatch:
         """The tokens of the texts of a split, read from the cache or made and kept there."""
@@ -180,7 +180,7 @@ def _stored(hardware: Hardware) -> np.dtype[np.int16] | np.dtype[np.float32]:
 
 
 @torch.no_grad()
-def _fill(folder: Path, live: LiveReader, session: Session, name: str, batch: int) -> None:
+def _fill(folder: Path, live: LiveReader, session: Session, name: str, batch: Room | int) -> None:
     processes, hidden = live.hardware.processes, live.network.backbone.hidden_size
     if processes.first:
         remove(folder)

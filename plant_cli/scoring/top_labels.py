@@ -17,6 +17,7 @@ from plant_cli.scoring.sparse_scores import SparseScores
 
 if TYPE_CHECKING:
     from plant_cli.network.candidates import ShortlistedLabels
+    from plant_cli.network.reading import Room
     from plant_cli.network.state_cache import SplitCache
 
 Rows = npt.NDArray[np.int64]
@@ -70,7 +71,7 @@ class Scoring:
 
     name: str  # of the texts, for progress ("test")
     k: int  # labels kept of each text
-    batch: int  # texts that a network reads at once
+    batch: Room | int  # what a network reads at once; a number is one of texts
     reporter: Reporter
     keep: Keep | None = None  # called with the rows of each batch and its logits for all labels
     candidates: ShortlistedLabels | None = None  # the labels of each text that a network scores; None: all

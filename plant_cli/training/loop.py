@@ -16,12 +16,13 @@ from torch import Tensor
 from plant_cli.api import ArtefactError, TrainingError
 from plant_cli.data.files import write_json_lines
 from plant_cli.network.assembly import Network
-from plant_cli.network.hardware import Hardware
+from plant_cli.network.hardware import Hardware, free_unused
+from plant_cli.network.reading import Room
 from plant_cli.runs.processes import sharing_mode
 from plant_cli.runs.session import Session, stopped
 from plant_cli.training import checkpointing
 from plant_cli.training.checkpointing import TrainingState, draw_curve, open_tracker
-from plant_cli.training.materials import make_steps, micro_sizes, padding_share
+from plant_cli.training.materials import cut_step, make_steps, micro_sizes, padding_share
 from plant_cli.training.optimiser import Rates, cosine, factors, make_groups, make_optimizer, set_rates, sparse_tables, unfreeze
 from plant_cli.training.strategies import DataParallel, choose_strategy, refuse_configuration
 from plant_cli.training.training_options import EVERYTHING, Schedule, TrainingOptions
@@ -44,6 +45,7 @@ class Plan:
     least_gain: float = 0.0  # how much better than at the last gain the value must be to count as one
     schedule: Schedule = EVERYTHING
     seed: int = 0
+    room: Room | None = None  # what is in memory at once; None: what the options say
 
 
 class BatchLoss(Protocol):
@@ -98,6 +100,7 @@ class TrainingLoop:
         self.stopping = self.due = False
         self.saved = time.monotonic()
         self.losses: list[float] = []
+        self.room = plan.room or Room(plan.options.documents)
 
     def run(
         self,
@@ -139,7 +142,7 @@ class TrainingLoop:
             kept=next((row for row in position.history if row["epoch"] == position.best_epoch + 1), {}),
             epochs=position.epoch,
             history=position.history,
-            padding=padding_share(self.lengths, self._steps(0)),
+            padding=padding_share(self.lengths, [[rows for _, rows in self._cut(step)] for step in self._steps(0)]),
             documents_per_second=self.read / sum(self.seconds) if self.seconds else 0.0,
             epoch_seconds=self.seconds,
         )
@@ -168,7 +171,10 @@ class TrainingLoop:
         self.saved = time.monotonic()
 
     def _steps(self, epoch: int) -> list[list[Rows]]:
-        return make_steps(self.lengths, self.plan.options.batch, self.plan.options.micro_batch, seed=self.plan.seed, epoch=epoch)
+        return make_steps(self.lengths, self.plan.options.batch, self.room.documents, seed=self.plan.seed, epoch=epoch)
+
+    def _cut(self, batch: list[Rows]) -> list[tuple[int, Rows]]:
+        return cut_step(batch, self.lengths, self.room)
 
     def _epoch(self, step: BatchLoss) -> None:
         plan, position, groups = self.plan, self.position, self.groups
@@ -194,11 +200,42 @@ class TrainingLoop:
             self._stop()
         self.seconds.append(time.monotonic() - began)
 
-    def _step(self, step: BatchLoss, batch: Sequence[Rows]) -> None:
+    def _step(self, step: BatchLoss, batch: list[Rows]) -> None:
+        position = self.position
+        while (sums := self._try(step, batch)) is None:
+            free_unused(self.hardware.device)  # what the failure held is gone by now
+        total, lost, wrong = sums
+        total, lost = self._add_up(total, lost)
+        if not math.isfinite(lost):
+            self._refuse_nan(wrong)
+        position.loss_sum += lost
+        position.weight_sum += total
+        if total:
+            self.losses.append(lost / total)
+            self.accelerator.log({"loss": self.losses[-1]}, step=position.step)
+        self.strategy.step(total)
+        position.step += 1
+        position.batch += 1
+
+    def _try(self, step: BatchLoss, batch: list[Rows]) -> tuple[float, float, Rows] | None:
+        """What a step adds up to; None if memory ran out: then there is no gradient, and the next micro-batches are smaller."""
+        passes = self._passes(batch)
+        try:
+            return self._accumulate(step, batch, passes)
+        except torch.OutOfMemoryError:
+            if self.room.tokens is None or max(len(rows) for _, rows, _ in passes) == 1:
+                raise
+            self.optimizer.zero_grad(set_to_none=True)
+            tokens = max(len(rows) * int(self.lengths[rows].max()) for _, rows, _ in passes) // 2
+            self.room = replace(self.room, tokens=tokens)
+            self.session.reporter.warn(f"memory ran out: a micro-batch has {tokens:,} tokens at most from here on; nothing is lost")
+            return None
+
+    def _accumulate(self, step: BatchLoss, batch: list[Rows], passes: Sequence[tuple[int, Rows, float]]) -> tuple[float, float, Rows]:
+        """Weight and loss of a step's micro-batches, and the rows where the loss is no number."""
         plan, position = self.plan, self.position
         total, lost, wrong = 0.0, 0.0, np.concatenate(batch)
-        passes = self._passes(batch)
-        seeds = max(SEEDS, len(micro_sizes(plan.options.batch, plan.options.micro_batch)))
+        seeds = max(SEEDS, len(micro_sizes(plan.options.batch, plan.options.documents if self.room.tokens is None else 1)))
         for number, rows, part in passes:
             seed = plan.seed * 1_000_003 + position.step * seeds + number
             torch.manual_seed(seed)  # dropout depends on the position alone, so that a resumed run draws the same
@@ -212,21 +249,11 @@ class TrainingLoop:
             lost += share
             # also of what is refused below: other processes may wait for this pass
             self.strategy.backward(loss * weight, last=rows is passes[-1][1])
-        total, lost = self._add_up(total, lost)
-        if not math.isfinite(lost):
-            self._refuse_nan(wrong)
-        position.loss_sum += lost
-        position.weight_sum += total
-        if total:
-            self.losses.append(lost / total)
-            self.accelerator.log({"loss": self.losses[-1]}, step=position.step)
-        self.strategy.step(total)
-        position.step += 1
-        position.batch += 1
+        return total, lost, wrong
 
-    def _passes(self, batch: Sequence[Rows]) -> list[tuple[int, Rows, float]]:
+    def _passes(self, batch: list[Rows]) -> list[tuple[int, Rows, float]]:
         """Number and rows of this process's micro-batches, and what part they have in the step: none where others have one more."""
-        share = [(number, rows, 1.0) for number, rows in self.processes.share(list(enumerate(batch)))]
+        share = [(number, rows, 1.0) for number, rows in self.processes.share(self._cut(batch))]
         if self.strategy.lockstep and len(share) * self.processes.count < len(batch):
             share.append((0, batch[0], 0.0))  # all must make the same number of passes
         return share

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,6 +27,7 @@ from plant_cli.api import (
     Options,
     PluginError,
     Reporter,
+    ResourceError,
     Spec,
     Split,
     TracedBackbone,
@@ -39,8 +42,8 @@ from plant_cli.network.assembly import Network, assemble, read_model_description
 from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
 from plant_cli.network.cuts import cut_summary, measure_cut
 from plant_cli.network.design import Design, find_design
-from plant_cli.network.hardware import Hardware, choose_hardware
-from plant_cli.network.reading import HiddenReader, LiveReader, Rows, find_token_words, lengths, warn_of_cut
+from plant_cli.network.hardware import Hardware, choose_hardware, free_memory, free_unused, peak_allocated
+from plant_cli.network.reading import HiddenReader, LiveReader, Room, Rows, count_fitting, find_token_words, lengths, warn_of_cut
 from plant_cli.network.state_cache import StateCache
 from plant_cli.relevance.relevance_table import WordStatistics
 from plant_cli.training.stage_inputs import StageInputs
@@ -136,6 +139,70 @@ def _cut(order: Rows, lengths: Rows, sizes: npt.NDArray[np.int_]) -> list[Rows]:
     return found
 
 
+def cut_step(step: list[Rows], lengths: Rows, room: Room) -> list[tuple[int, Rows]]:
+    """The micro-batches of a step, each with a number for what it draws; where memory decides, as few and as equal ones as fit.
+
+    Their numbers are then those of their first documents in the step, so that what a document draws does not depend on the cut.
+    """
+    if room.tokens is None:
+        return list(enumerate(step))
+    rows = np.concatenate(step)
+    parts = next(
+        parts
+        for parts in (np.array_split(rows, count) for count in range(1, len(rows) + 1))
+        if all(len(part) <= count_fitting(room, int(lengths[part].max())) for part in parts)
+    )
+    return list(zip(np.cumsum([0, *map(len, parts[:-1])]).tolist(), parts, strict=True))
+
+
+SAFE = 0.8
+"""Share of free memory that is used: allocators and libraries take some, and lose some between tensors."""
+HELD = 3
+"""Numbers for each that is trained that come after the first step: two moments of AdamW, and the best epoch's copy."""
+
+
+def find_room(
+    run: Callable[[Rows], object], sizes: Rows, options: TrainingOptions, hardware: Hardware, trained: Iterable[Tensor] = ()
+) -> Room:
+    """What is in memory at once, from what `run` takes for one and two documents of the greatest size [N]; see `plan`.
+
+    Raises:
+        ResourceError: there is too little memory for one document.
+    """
+    device = hardware.device
+    if not options.fills_memory(device.type, hardware.processes.count):
+        return Room(options.documents)
+    free = free_memory(device) - HELD * sum(tensor.numel() * tensor.element_size() for tensor in trained)
+    longest = int(sizes.argmax())
+    one = _try_documents(run, [longest], device)
+    if one is None or one > free:
+        shorter = [np.flatnonzero(sizes <= sizes[longest] // share) for share in (2, 4, 8, 16)]
+        tried = (int(rows[sizes[rows].argmax()]) for rows in shorter if len(rows))
+        fitting = next((int(sizes[row]) for row in tried if (_try_documents(run, [row], device) or math.inf) <= free), None)
+        raise ResourceError(
+            "there is too little memory for one document",
+            where=f"{device}: {max(0, free) / 1e9:.1f} GB are free beside the network; the longest document has {sizes[longest]:,} tokens",
+            expected="room for the longest document; "
+            + (f"one of {fitting:,} tokens fits" if fitting else "none of the shorter ones fits"),
+            todo="close what else uses the device; "
+            + (f"--set model.backbone.max_tokens={fitting}" if fitting else "a smaller backbone")
+            + ", or --set model.backbone.quantization=nf4; `plant plan` says what each stage takes",
+        )
+    two = _try_documents(run, [longest] * 2, device) or free
+    more = max(0, int((SAFE * free - one) // max(1, two - one)))
+    return Room(options.batch, (1 + more) * round_up(int(sizes[longest]), TOKEN_MULTIPLE))
+
+
+def _try_documents(run: Callable[[Rows], object], rows: Sequence[int], device: torch.device) -> int | None:
+    """Bytes that some documents take at most; None if memory runs out."""
+    try:
+        return peak_allocated(partial(run, np.array(rows)), device)
+    except torch.OutOfMemoryError:
+        pass
+    free_unused(device)  # not before what the failure held is gone
+    return None
+
+
 def padding_share(lengths: Rows, steps: list[list[Rows]]) -> float:
     """Share of positions that are padding, up to whole multiples of `TOKEN_MULTIPLE`."""
     padded = sum(len(rows) * round_up(int(lengths[rows].max(initial=1)), TOKEN_MULTIPLE) for step in steps for rows in step)
@@ -180,6 +247,26 @@ class Setup:
         """Tokens of each training document [N]."""
         return lengths(self.train.reader.tokens)
 
+    def count_usual(self, room: Room, options: TrainingOptions) -> int:
+        """Documents of median length in a micro-batch."""
+        return min(micro_sizes(options.batch, room.documents)[0], count_fitting(room, int(np.median(self.lengths))))
+
+    def find_room(self, step: Callable[..., tuple[Tensor, float]], options: TrainingOptions) -> Room:
+        """What is in memory at once while a step of training computes; see `find_room`."""
+
+        def run(rows: Rows) -> None:
+            try:
+                for _ in range(2):  # the second adds to gradients
+                    loss, _weight = step(rows, epoch=0, seed=0)
+                    if loss.requires_grad:
+                        torch.autograd.backward(loss)
+                    del loss
+            finally:
+                self.network.zero_grad(set_to_none=True)
+
+        self.network.train()
+        return find_room(run, self.lengths, options, self.hardware, (p for p in self.network.parameters() if p.requires_grad))
+
     def summarise_cuts(self) -> dict[str, dict[str, Any]]:
         """What of each split was not read, for the stage's record."""
         materials = {"train": self.train, "validation": self.validation}
@@ -206,7 +293,7 @@ def set_up(given: Inputs, options: TrainingOptions, *, freeze_backbone: bool, ti
     if freeze_backbone:
         network.freeze_backbone()
     cache = StateCache(
-        session=given.session, data_hash=corpus.data_hash, limit=options.cache_limit, batch=FORWARD_ALONE * options.micro_batch
+        session=given.session, data_hash=corpus.data_hash, limit=options.cache_limit, batch=FORWARD_ALONE * options.documents
     )
     (train, words), (validation, validation_words) = (
         (corpus.split(name), given.words(name) if given.statistics is not None or network.needs_words else None) for name in SPLITS[:2]
@@ -219,8 +306,8 @@ def set_up(given: Inputs, options: TrainingOptions, *, freeze_backbone: bool, ti
     return Setup(
         network=network,
         hardware=hardware,
-        train=_open("train with titles" if titles else "train", train, words, given, network, hardware, cache),
-        validation=_open("validation", validation, validation_words, given, network, hardware, cache),
+        train=_open("train with titles" if titles else "train", train, words, given, network, hardware, cache, options),
+        validation=_open("validation", validation, validation_words, given, network, hardware, cache, options),
     )
 
 
@@ -287,7 +374,14 @@ def _tell_difference(folder: Path, planted: tuple[Spec, dict[str, Any]], wanted:
 
 
 def _open(
-    name: str, split: Split, words: Documents | None, given: Inputs, network: Network, hardware: Hardware, cache: StateCache
+    name: str,
+    split: Split,
+    words: Documents | None,
+    given: Inputs,
+    network: Network,
+    hardware: Hardware,
+    cache: StateCache,
+    options: TrainingOptions,
 ) -> Material:
     tokens = cache.tokenize(network, split.texts, name, hardware)
     warn_of_cut(network, tokens, given.session.reporter, name, split.evidence)
@@ -295,5 +389,10 @@ def _open(
     if network.needs_words and words is not None:
         vocabulary = () if given.statistics is None else given.statistics.table.words
         of_tokens = find_token_words(split.texts, words, tokens, vocabulary, given.corpus.analyser)
-    reader = cache.open(LiveReader(network, tokens, hardware, of_tokens), name.replace(" ", "-"))
+    live = LiveReader(network, tokens, hardware, of_tokens)
+    if network.backbone_is_frozen and len(split) and options.fills_memory(hardware.device.type, hardware.processes.count):
+        network.eval()
+        with torch.no_grad():
+            cache = replace(cache, batch=find_room(live.read, lengths(tokens), options, hardware))
+    reader = cache.open(live, name.replace(" ", "-"))
     return Material(split=split, reader=reader, words=words, analyser=given.corpus.analyser)

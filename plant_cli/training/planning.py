@@ -42,18 +42,18 @@ from plant_cli.network.answers import encode, tokenize
 from plant_cli.network.assembly import ComponentLookup, Network, assemble, find_design
 from plant_cli.network.candidates import score_pairs
 from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
-from plant_cli.network.hardware import Hardware
+from plant_cli.network.hardware import Hardware, peak_allocated
 from plant_cli.network.profile import HuggingFaceOptions
 from plant_cli.network.quantization import short_parameters
 from plant_cli.network.reading import lengths, pad_to_multiple
 from plant_cli.relevance.cooccurrence import MemoryCounts, count_terms
 from plant_cli.relevance.engine import Selection, Signal, keep_words
 from plant_cli.relevance.relevance_table import RELEVANCE_FILE, write_relevance
-from plant_cli.runs.machine import available_memory, peak_memory_gb, resident_memory
+from plant_cli.runs.machine import peak_memory_gb, resident_memory
 from plant_cli.scoring.scorer_fitting import fit_scorers
 from plant_cli.training.materials import make_steps, micro_sizes, padding_share
 from plant_cli.training.optimiser import Rates, factors, make_groups, unfreeze
-from plant_cli.training.throughput import count_operations, peak_allocated, time_fastest
+from plant_cli.training.throughput import count_operations, time_fastest
 from plant_cli.training.training_options import EVERYTHING, Schedule
 
 DOCUMENTS_SAMPLED = 1000  # documents that are tokenised, counted, or that scorers are fitted on
@@ -82,6 +82,7 @@ class Job:
     drawn_epochs: int | None = None  # the same for a decoder whose queries cannot start from a regression (None: as many)
     batch: int  # documents of one optimiser step
     micro_batch: int  # documents in memory at once, at most
+    fills: bool = False  # whether it takes fewer where these do not fit
     labels: int = 0  # labels that a step of stage 1 ranks, or labels of a document whose score has a gradient in stage 2 (0: all)
     candidates: int = 0  # labels of a document that are scored where a shortlist proposes them (0: all)
     schedule: Schedule = EVERYTHING  # of unfreezing
@@ -277,6 +278,7 @@ class Planner:
 
     def __init__(self, find: ComponentLookup, corpus: Corpus, hardware: Hardware, free: int) -> None:
         self._find, self._corpus, self._hardware, self.free = find, corpus, hardware, free
+        self.device = hardware.device.type
         self._train = corpus.split("train")
         self._process = resident_memory()
         self._rows = np.sort(np.random.default_rng(FIXED_SEED).permutation(len(self._train))[:DOCUMENTS_SAMPLED])
@@ -334,16 +336,17 @@ class Planner:
             read = reading.memory(documents) if reading is not None and not job.roles else 0
             return max(cost.memory(documents), read) + unpacked
 
-        work = job.documents * job.epochs / (1 - padding) * cost.each(job.largest)
+        fitting = next((n for n in range(job.largest, 0, -1) if estimate.peak + activations(n) <= self.free), 0)
+        together = max(1, fitting) if job.fills else job.largest
+        work = job.documents * job.epochs / (1 - padding) * cost.each(together)
         if reading is not None:
-            work += job.read * reading.each(job.micro_batch)
-        fitting = (n for n in range(job.largest, 0, -1) if estimate.peak + activations(n) <= self.free)
+            work += job.read * reading.each(together if job.fills else job.micro_batch)
         return replace(
             estimate,
-            memory={**memory, "activations": activations(job.largest)},
+            memory={**memory, "activations": activations(together)},
             work={**estimate.work, "operations": float(work[0])},
             seconds=float(work[1]),
-            micro_batch=next(fitting, 0),
+            micro_batch=fitting,
         )
 
     def _tokenise(self, network: Network) -> tuple[TokenBatch, TokenBatch]:
@@ -411,13 +414,6 @@ def _measure(run: Callable[[], Measured]) -> tuple[Measured, int, float]:
         return result, tracemalloc.get_traced_memory()[1], seconds
     finally:
         tracemalloc.stop()
-
-
-def free_memory(hardware: Hardware) -> int:
-    """Bytes that are free for a stage; what this process holds is free for one that comes after it."""
-    if hardware.device.type == "cuda":
-        return int(torch.cuda.mem_get_info(hardware.device)[0])
-    return available_memory() + resident_memory()
 
 
 def report_plans(plans: Mapping[str, Estimate], free: int, place: str, notes: Iterable[str], next_step: str = "plant mig") -> Result:

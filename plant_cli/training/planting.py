@@ -22,14 +22,14 @@ from plant_cli.network.assembly import Network
 from plant_cli.network.compute import LABEL_MULTIPLE, send
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.list_ranking import kendall_tau, ndcg, random_ndcg
-from plant_cli.network.reading import OUTSIDE, HiddenReader, lengths, match_words, sorted_batches
+from plant_cli.network.reading import OUTSIDE, HiddenReader, Room, lengths, match_words, sorted_batches
 from plant_cli.relevance.relevance_table import RelevanceTable, WordStatistics
 from plant_cli.training.materials import Material
 
 Rows = npt.NDArray[np.int64]
 SMALLEST_MASS = 1e-12
-PLANTING_NUMBERS = 1 << 24
-"""Attention (documents x labels x positions) that is kept for the backward pass, 64 MB; of more, blocks are computed again."""
+PLANTING_NUMBERS = {"cpu": 1 << 24, "cuda": 1 << 27}
+"""Attention (documents x labels x positions) that is kept for the backward pass by device; of more, blocks are computed again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +82,7 @@ class Planter:
 
     `contrast` words without relevance join each document's lists (0: none, −1: all); `labels_per_document` labels are sampled beside a
     batch's positives (−1: all labels). A word's score is the log of the attention mass on its tokens, that mass, or the log mean.
+    `alone`: each document draws labels and words for itself, so that its lists do not depend on which others are in memory with it.
     """
 
     def __init__(
@@ -93,10 +94,12 @@ class Planter:
         labels_per_document: int,
         score: Literal["log-mass", "mass", "log-mean"] = "log-mass",
         items: Literal["words", "positions"] = "words",
+        alone: bool = False,
     ) -> None:
         assert material.words is not None, "where there is relevance, texts are split into words"
         self.table, self.gold = table, material.split.gold
         self.contrast, self.labels_per_document, self.score = contrast, labels_per_document, score
+        self.alone = alone
         found = match_words(material.split.texts, material.words, material.reader.tokens, table.words, material.analyser)
         self.documents = [document.by_position() if items == "positions" else document for document in found]
 
@@ -137,6 +140,13 @@ class Planter:
             items=numbers[lists, document.word[entries]],
         )
 
+    def draw_lists(self, rows: Rows, seed: int) -> Lists:
+        """The lists of a batch for a fresh sample of labels and contrast words."""
+        parts = [(rows[number : number + 1], seed + number) for number in range(len(rows))] if self.alone else [(rows, seed)]
+        drawn = [(some, np.random.default_rng(one)) for some, one in parts]
+        found = [self.choose_lists(some, *self.choose_labels(some, draw), draw) for some, draw in drawn]
+        return Lists.join(found) if self.alone else found[0]
+
     def choose_lists(self, rows: Rows, labels: Rows, counts: npt.NDArray[np.bool_], draw: np.random.Generator) -> Lists:
         """The lists of a batch for its labels, each for the documents where it counts [B, l]."""
         return Lists.join([self.choose_items(int(row), labels[counts[number]], draw) for number, row in enumerate(rows)])
@@ -171,9 +181,7 @@ class Planting:
 
 def planted_loss(network: Network, planter: Planter, loss: RankLoss, reading: Reading, rows: Rows, seed: int) -> tuple[Tensor, float]:
     """The ranking loss of a batch for a fresh sample of labels and contrast words, and over how many lists it is a mean."""
-    draw = np.random.default_rng(seed)
-    labels, counts = planter.choose_labels(rows, draw)
-    lists = rank_words(network.decoder, planter, reading, planter.choose_lists(rows, labels, counts, draw))
+    lists = rank_words(network.decoder, planter, reading, planter.draw_lists(rows, seed))
     if lists is None:  # a loss of nothing, with a gradient that is zero
         attention = rank_tokens(network.decoder, reading.select(slice(1)), torch.zeros(1, dtype=torch.int64, device=reading.mask.device))
         return 0.0 * attention.nan_to_num(neginf=0.0).sum(), 0.0
@@ -188,7 +196,8 @@ def rank_words(decoder: Decoder, planter: Planter, reading: Reading, lists: List
     used = np.unique(lists.labels)
     if not len(used):
         return None
-    step = max(1, PLANTING_NUMBERS // (reading.mask.numel() * LABEL_MULTIPLE)) * LABEL_MULTIPLE
+    kept = PLANTING_NUMBERS.get(reading.mask.device.type, PLANTING_NUMBERS["cpu"])
+    step = max(1, kept // (reading.mask.numel() * LABEL_MULTIPLE)) * LABEL_MULTIPLE
     blocks = np.searchsorted(used, lists.labels) // step
     parts = [lists] if len(used) <= step else [lists.of(blocks == number) for number in range(int(blocks.max()) + 1)]
     given = [(decoder, planter, reading, part) for part in parts]
@@ -209,7 +218,7 @@ def _score_lists(decoder: Decoder, planter: Planter, reading: Reading, lists: Li
     positions = np.repeat(pairs, lists.entries) * reading.mask.shape[1] + lists.tokens
     given = (used, pairs, positions, lists.items)
     sent = send(torch.from_numpy(np.concatenate(given)), reading.mask.device)  # in one transfer
-    labels, chosen, entries, items = sent.split([len(numbers) for numbers in given])
+    labels, chosen, entries, items = torch.split(sent, [len(numbers) for numbers in given])
     wanted = torch.zeros(len(reading) * len(used), dtype=torch.bool, device=labels.device).index_fill_(0, chosen, True)
     attention = rank_tokens(decoder, reading, labels, wanted.view(len(reading), -1))
     return planter.score_items(attention.flatten().index_select(0, entries), items, len(lists.relevance))
@@ -224,7 +233,7 @@ class AttentionMeasure:
     known: WordStatistics
     hardware: Hardware
     k: int
-    batch: int
+    batch: Room | int  # what is in memory at once; a number is one of documents
     contrast: int = -1  # words without relevance that join each list; −1: all
     items: Literal["words", "positions"] = "words"
 

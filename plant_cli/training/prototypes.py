@@ -12,7 +12,7 @@ from torch import Tensor
 from plant_cli.api import ComponentError, GradedDecoder, PlantableDecoder, Reading
 from plant_cli.network.assembly import Network
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import lengths, sorted_batches
+from plant_cli.network.reading import Room, lengths, sorted_batches
 from plant_cli.runs.session import Session
 from plant_cli.training.checkpointing import load_state, trained_state
 from plant_cli.training.materials import Material
@@ -35,7 +35,7 @@ CLEAR = 0.003
 class Prototypes:
     """Plants the tables of a network's labels; reads training documents only. `seed` draws those of the background."""
 
-    def __init__(self, network: Network, train: Material, hardware: Hardware, *, seed: int, batch: int, session: Session) -> None:
+    def __init__(self, network: Network, train: Material, hardware: Hardware, *, seed: int, batch: Room | int, session: Session) -> None:
         if not isinstance(network.decoder, PlantableDecoder):
             raise ComponentError(
                 f"the decoder '{network.section.decoder.name}' cannot start its tables from prototypes",

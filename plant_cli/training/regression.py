@@ -16,7 +16,7 @@ from torch import Tensor
 from plant_cli.api import QueryDecoder
 from plant_cli.network.assembly import Network
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import OUTSIDE, DocumentWords, lengths, sorted_batches
+from plant_cli.network.reading import OUTSIDE, DocumentWords, Room, lengths, sorted_batches
 from plant_cli.relevance.relevance_table import RelevanceTable
 from plant_cli.runs.session import Session
 from plant_cli.training.materials import Material
@@ -95,7 +95,7 @@ class QueryRegression:
     documents: list[DocumentWords]
     table: RelevanceTable
     hardware: Hardware
-    batch: int  # documents in memory at once
+    batch: Room | int  # what is in memory at once; a number is one of documents
     session: Session
 
     @torch.no_grad()

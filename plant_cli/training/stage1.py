@@ -7,9 +7,10 @@ from typing import Any
 
 from plant_cli.api import ComponentError, DataError, LossSpec, QueryDecoder
 from plant_cli.network.assembly import save_network
+from plant_cli.network.reading import Room
 from plant_cli.relevance.relevance_table import WordStatistics
 from plant_cli.training.loop import Plan, TrainingLoop, TrainingResult
-from plant_cli.training.materials import Inputs, Setup, build_loss, micro_sizes, set_up
+from plant_cli.training.materials import Inputs, Setup, build_loss, set_up
 from plant_cli.training.optimiser import Rates, decide_sparse
 from plant_cli.training.planting import AttentionMeasure, Planter, Planting
 from plant_cli.training.regression import QueryRegression
@@ -54,18 +55,21 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
         labels_per_document=options.labels_per_document,
         score=options.score,
         items=options.items,
+        alone=options.fills_memory(hardware.device.type, hardware.processes.count),
     )
+    step = Planting(network, train.reader, planter, loss, hardware)
+    room = setup.find_room(step, options)
     measure = AttentionMeasure(
         network,
         setup.validation,
         known,
         hardware,
         k=options.ndcg_k,
-        batch=options.micro_batch,
+        batch=room,
         contrast=-1 if options.contrast else 0,
         items=options.items,
     )
-    start = _make_start(given, options, setup, planter)
+    start = _make_start(given, options, setup, planter, room)
     gold, regressed = train.split.gold, start is not None
     rate = options.choose_rate(regressed=regressed)
     plan = Plan(
@@ -76,10 +80,10 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
         patience=options.patience,
         least_gain=options.least_gain,
         seed=given.machine.seed,
+        room=room,
     )
     decide_sparse(network, options.sparse_updates, selects=0 <= options.labels_per_document < network.labels)
     roles = frozenset({"attention"} if network.backbone_is_frozen else {"attention", "backbone"})
-    step = Planting(network, train.reader, planter, loss, hardware)
 
     def plant() -> dict[str, float]:
         assert start is not None
@@ -89,11 +93,11 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
     training = TrainingLoop(given.session, network, hardware, plan, setup.lengths, roles)
     outcome = training.run(step, measure, plant=None if start is None else plant)
     save_network(network, given.session.folder)
-    speed = measure_throughput(network, train.reader, hardware, step, outcome, micro_sizes(options.batch, options.micro_batch)[0])
+    speed = measure_throughput(network, train.reader, hardware, step, outcome, setup.count_usual(room, options))
     return Planted(training=outcome, measure=measure.name, speed=speed, cuts=setup.summarise_cuts())
 
 
-def _make_start(given: Inputs, options: PretrainOptions, setup: Setup, planter: Planter) -> QueryRegression | None:
+def _make_start(given: Inputs, options: PretrainOptions, setup: Setup, planter: Planter, room: Room) -> QueryRegression | None:
     """What plants the label queries before training; None if they start as they were drawn."""
     network = setup.network
     able = isinstance(network.decoder, QueryDecoder)
@@ -106,6 +110,4 @@ def _make_start(given: Inputs, options: PretrainOptions, setup: Setup, planter: 
         )
     if not options.regresses(able=able, titles=network.section.label_queries == "titles"):
         return None
-    return QueryRegression(
-        network, setup.train, planter.documents, planter.table, setup.hardware, batch=options.micro_batch, session=given.session
-    )
+    return QueryRegression(network, setup.train, planter.documents, planter.table, setup.hardware, batch=room, session=given.session)

@@ -27,14 +27,14 @@ from plant_cli.api import (
 from plant_cli.network.assembly import Network, save_network
 from plant_cli.network.candidates import ShortlistedLabels, measure_recall, propose, score_all, score_pairs
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import HiddenReader
+from plant_cli.network.reading import HiddenReader, Room
 from plant_cli.scoring.calibration import Calibrated
 from plant_cli.scoring.fused_scorers import ScoredDocuments
 from plant_cli.scoring.predictions import ALL_SCORERS, NETWORK
 from plant_cli.scoring.scorer_fitting import FusionFit
 from plant_cli.training.judging import Gain
 from plant_cli.training.loop import Plan, TrainingLoop, TrainingResult
-from plant_cli.training.materials import Inputs, Setup, build_loss, micro_sizes, set_up
+from plant_cli.training.materials import Inputs, Setup, build_loss, set_up
 from plant_cli.training.optimiser import Rates, decide_sparse
 from plant_cli.training.planting import AttentionMeasure, Planter, planted_loss
 from plant_cli.training.prototypes import SHARPNESSES, Prototypes
@@ -246,8 +246,9 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     setup = set_up(given, options, freeze_backbone=False)
     shortlisted = shortlist_labels(given, options, setup, loss, scored)
     step = _make_step(given, options, setup, loss, shortlisted)
-    monitor = _make_monitor(given, options, setup, scored, shortlisted)
-    outcome = _train(given, options, setup, step, monitor)
+    room = setup.find_room(step, options)
+    monitor = _make_monitor(given, options, setup, scored, shortlisted, room)
+    outcome = _train(given, options, setup, step, monitor, room)
     judged = monitor.validation.run(every_label=True)
     judge = monitor.validation.judge
     calibrated, whole, figures = judged.calibrated, judged.whole, monitor.validation.describe(judged)
@@ -263,8 +264,8 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     if not left_out:
         save_network(setup.network, given.session.folder)
     save_combination(given, build_combination(judge, calibrated, None if fit is None else fit.scorers), calibrated, parts, fit)
-    largest = micro_sizes(options.batch, options.micro_batch)[0]
-    speed = measure_throughput(setup.network, setup.train.reader, setup.hardware, step, outcome, largest)
+    usual = setup.count_usual(room, options)
+    speed = measure_throughput(setup.network, setup.train.reader, setup.hardware, step, outcome, usual)
     return FineTuned(
         training=outcome,
         quality=monitor.quality.name if monitor.quality else None,
@@ -306,33 +307,39 @@ def _make_step(given: Inputs, options: FinetuneOptions, setup: Setup, loss: Labe
     if options.anchor:
         assert known is not None, "the stage makes sure that the run has relevance"
         ranking = build_loss(*given.component(LossSpec, options.anchor_loss), "rank", given.losses)
-        planter = Planter(known.table, train, contrast=64, labels_per_document=64)
+        alone = options.fills_memory(setup.hardware.device.type, setup.hardware.processes.count)
+        planter = Planter(known.table, train, contrast=64, labels_per_document=64, alone=alone)
         anchor = Anchor(planter=planter, loss=ranking, weight=options.anchor, epochs=options.anchor_epochs)
     candidates = None if shortlisted is None else shortlisted.train
     return FineTuning(network, train.reader, train.split, loss, setup.hardware, anchor, sparse=sparse, candidates=candidates)
 
 
 def _make_monitor(
-    given: Inputs, options: FinetuneOptions, setup: Setup, scored: ScoredDocuments | None, shortlisted: Shortlisted | None
+    given: Inputs,
+    options: FinetuneOptions,
+    setup: Setup,
+    scored: ScoredDocuments | None,
+    shortlisted: Shortlisted | None,
+    room: Room,
 ) -> Monitor:
-    network, hardware, batch = setup.network, setup.hardware, options.micro_batch
+    network, hardware = setup.network, setup.hardware
     quality = None
     if given.statistics is not None:
-        quality = AttentionMeasure(network, setup.validation, given.statistics, hardware, k=ATTENTION_K, batch=batch)
+        quality = AttentionMeasure(network, setup.validation, given.statistics, hardware, k=ATTENTION_K, batch=room)
     validation = Validation(
         network,
         setup.validation,
         hardware,
         make_judge(given, options, setup.validation.split),
-        batch=batch,
+        batch=room,
         scored=scored,
         candidates=None if shortlisted is None else shortlisted.validation,
-        starts_sparse=starts_sparse(network, setup.validation, hardware, batch),
+        starts_sparse=starts_sparse(network, setup.validation, hardware, room),
     )
     return Monitor(validation=validation, quality=quality, shortlisted=shortlisted)
 
 
-def _train(given: Inputs, options: FinetuneOptions, setup: Setup, step: FineTuning, monitor: Monitor) -> TrainingResult:
+def _train(given: Inputs, options: FinetuneOptions, setup: Setup, step: FineTuning, monitor: Monitor, room: Room) -> TrainingResult:
     """Train; the optimiser and the best epoch's copy are gone afterwards."""
     able = isinstance(setup.network.decoder, PlantableDecoder)
     planted = options.plants_tables and (able or options.prototypes is not None)
@@ -358,11 +365,12 @@ def _train(given: Inputs, options: FinetuneOptions, setup: Setup, step: FineTuni
         least_gain=LEAST_GAIN.choose(options.least_gain, planted=planted),
         schedule=options.schedule,
         seed=given.machine.seed,
+        room=room,
     )
     # only planted attention has an order of words that is worth another sharpness
     by_default = SHARPNESSES if options.init == "planted" else (1.0,)
     factors = by_default if options.sharpness is None else (options.sharpness,)
-    of_prototypes: dict[str, Any] = {"seed": given.machine.seed, "batch": options.micro_batch, "session": given.session}
+    of_prototypes: dict[str, Any] = {"seed": given.machine.seed, "batch": room, "session": given.session}
     prototypes = Prototypes(setup.network, setup.train, setup.hardware, **of_prototypes) if planted else None
     plant = None if prototypes is None else lambda: monitor(prototypes.choose_sharpness(monitor.validation, options.monitor, factors))
     training = TrainingLoop(given.session, setup.network, setup.hardware, plan, setup.lengths, ROLES)

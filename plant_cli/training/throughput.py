@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -43,9 +42,6 @@ def _finish(device: torch.device) -> None:
         torch.mps.synchronize()
 
 
-SILENT = "6"  # the highest level of torch's profiler, above the lines about itself that it writes to stderr
-
-
 def count_operations(run: Callable[[], object], formulas: Mapping[Any, Callable[..., int]] | None = None) -> int:
     """Floating-point operations of all matrix products in a computation, recomputed ones included.
 
@@ -70,26 +66,6 @@ class _WholeComputation(AbstractContextManager["_WholeComputation"]):
     parents = frozenset({"Global"})
 
     def __exit__(self, *raised: object) -> None: ...
-
-
-def peak_allocated(run: Callable[[], object], device: torch.device) -> int:
-    """Bytes of tensors that a computation holds at most, beside those that were there before."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-        torch.cuda.reset_peak_memory_stats(device)
-        before = torch.cuda.memory_allocated(device)
-        run()
-        torch.cuda.synchronize(device)
-        return int(torch.cuda.max_memory_allocated(device) - before)
-    os.environ.setdefault("KINETO_LOG_LEVEL", SILENT)
-    with in_one_thread(), torch.autograd.profiler.profile(profile_memory=True, use_kineto=True) as profile:
-        run()
-    held = peak = 0
-    for event in sorted(profile.function_events or (), key=lambda event: float(event.time_range.end)):
-        freed = event.name == "[memory]"  # outside of any operation
-        held += int(event.cpu_memory_usage if freed else event.self_cpu_memory_usage)
-        peak = max(peak, held)
-    return peak
 
 
 MATRIX_SIDE = {"cpu": 1024, "cuda": 8192}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
@@ -43,13 +44,21 @@ LISTS, FEWEST, MOST = 30, 2, 10
 RATE_REGRESSED, RATE_DRAWN = 6e-3, 1e-2
 
 
+MICRO_BATCH = 8
+"""Documents in memory at once, unless memory decides."""
+
+
 class TrainingOptions(Options):
     """How long and how fast to train."""
 
     patience: int | None = option(2, "Epochs without a better validation value before training stops.", ge=1)
     batch: int = option(32, "Documents of one optimiser step; the last step of an epoch has what is left over.", ge=1)
-    micro_batch: int = option(
-        8, "Documents in memory at once, at most; a step is cut evenly. Lower it when memory runs out.", level="everyday", ge=1
+    micro_batch: int | Literal["auto"] | None = option(
+        None,
+        "Documents in memory at once, at most; a step is cut evenly. Lower it when memory runs out. auto: documents of like length, as "
+        f"many as memory holds. Default: auto on a graphics card, {MICRO_BATCH} elsewhere and with several processes.",
+        level="everyday",
+        value="N",
     )
     rate_backbone: float = option(5e-5, "Peak learning rate of the backbone, when it is trained.", gt=0)
     layer_rates: LayerRates = option(
@@ -71,6 +80,24 @@ class TrainingOptions(Options):
     )
     curves: bool = option(False, "Draw loss and validation figure as lines in the terminal after every epoch.")
     checkpoint_minutes: float = option(10.0, "Minutes between checkpoints within an epoch.", gt=0)
+
+    @field_validator("micro_batch", mode="before")
+    @classmethod
+    def _is_a_number_or_auto(cls, value: Any) -> Any:
+        if value is None or value == "auto":
+            return value
+        if not re.fullmatch("[1-9][0-9]{0,8}", str(value)):
+            raise ValueError("a whole number of documents, from 1 to 999999999, or auto")
+        return int(value)
+
+    def fills_memory(self, device: str, processes: int) -> bool:
+        """Whether a micro-batch is as large as memory allows, on a type of device ("cuda", "cpu")."""
+        return processes == 1 and (self.micro_batch == "auto" or (self.micro_batch is None and device == "cuda"))
+
+    @property
+    def documents(self) -> int:
+        """Documents of a micro-batch, at most, where memory does not decide."""
+        return self.micro_batch if isinstance(self.micro_batch, int) else MICRO_BATCH
 
 
 class PretrainOptions(TrainingOptions):

@@ -12,6 +12,7 @@ from plant_cli.api import SilentReporter, TrainingError
 from plant_cli.network.assembly import Network
 from plant_cli.network.candidates import ShortlistedLabels, score_all
 from plant_cli.network.hardware import Hardware
+from plant_cli.network.reading import Room, count_fitting, lengths
 from plant_cli.scoring.calibration import Calibrated, calibrate
 from plant_cli.scoring.fused_scorers import ScoredDocuments
 from plant_cli.scoring.network_scores import FINAL_SCORES, PairCollector, score_documents
@@ -46,13 +47,14 @@ def limit_assigned(gold: csr_array, candidates: ShortlistedLabels | None = None)
 
 
 @torch.no_grad()
-def starts_sparse(network: Network, material: Material, hardware: Hardware, batch: int) -> bool:
+def starts_sparse(network: Network, material: Material, hardware: Hardware, batch: Room | int) -> bool:
     """Whether an untrained network assigns few labels, half of those that count as a collapse, to the first documents of a split.
 
     Labels without a prior bias start around a probability of one half each: that many of them are assigned later is no collapse then.
     """
     network.eval()
-    rows = np.arange(min(len(material.split), batch))
+    sizes = lengths(material.reader.tokens)
+    rows = np.arange(min(len(sizes), count_fitting(batch, int(sizes.max(initial=0)))))
     with hardware.autocast():
         logits = score_all(network.decoder, material.reader.read(rows), network.labels)
     return float((logits >= 0).float().mean()) <= limit_assigned(material.split.gold) / 2
@@ -69,7 +71,7 @@ class Validation:
     material: Material  # the validation split
     hardware: Hardware
     judge: Judge
-    batch: int  # documents in memory at once
+    batch: Room | int  # what is in memory at once; a number is one of documents
     scored: ScoredDocuments | None = None  # the split, scored by the scorers; None: there is a network alone
     candidates: ShortlistedLabels | None = None  # the labels of each document that are scored; None: every label
     starts_sparse: bool = True  # whether the untrained network assigns few labels: else it cannot collapse until it has learned to

@@ -24,6 +24,7 @@ from torch import nn
 from plant_cli.api import ArtefactError, ComponentError, SilentReporter, TrainingError
 from plant_cli.data.files import read_json, write_json
 from plant_cli.network.hardware import Hardware
+from plant_cli.network.reading import Room
 from plant_cli.runs.damage import CHECKPOINT_MARK, write_mark
 from plant_cli.runs.machine import find_shortage
 from plant_cli.runs.session import Session
@@ -58,6 +59,7 @@ class Played:
         self.rows: list[list[int]] = []
         self.at = float("inf")
         self.lengths = LENGTHS
+        self.room: Room | None = None
 
     def step(self, rows: Any, *, epoch: int, seed: int) -> tuple[torch.Tensor, float]:
         self.rows.append(rows.tolist())
@@ -69,7 +71,8 @@ class Played:
         return {"value": self.values[len(self.queries) - 1]}
 
     def run(self, plant: Callable[[], dict[str, float]] | None = None, memory: dict[str, bool] | None = None) -> TrainingResult:
-        training = TrainingLoop(self.session, self.network, CPU, self.plan, self.lengths, frozenset({"attention"}))
+        plan = replace(self.plan, room=self.room)
+        training = TrainingLoop(self.session, self.network, CPU, plan, self.lengths, frozenset({"attention"}))
         return training.run(self.step, self.validate, plant=plant, memory=memory)
 
 
@@ -167,6 +170,49 @@ def test_accumulated_micro_batches_are_one_step_of_their_mean(play: Callable[...
     whole = play(0.1, batch=4, micro_batch=4, warmup=0.0)
     whole.run()
     assert torch.allclose(played.queries[0], whole.queries[0], atol=1e-7)
+
+
+class Drawn(Played):
+    """Each document has a loss of its own, which also depends on what it draws; only so many tokens fit into memory."""
+
+    holds = 10**9
+
+    def step(self, rows: Any, *, epoch: int, seed: int) -> tuple[torch.Tensor, float]:
+        draws = [np.random.default_rng(seed + number).random() for number in range(len(rows))]
+        weights = torch.tensor(self.lengths[rows] * (1 + np.array(draws)))
+        loss = (weights.unsqueeze(1) * self.network.decoder.queries.square().mean(1)).mean()
+        if len(rows) * self.lengths[rows].max() > self.holds:
+            loss.backward()  # memory runs out when a part of the gradient is there
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        self.rows.append(rows.tolist())
+        return loss, float(len(rows))
+
+
+@pytest.mark.parametrize(("tokens", "holds"), [(10**6, 10**9), (400, 10**9), (1, 10**9), (10**6, 100), (10**6, 48)])
+def test_what_memory_holds_changes_no_loss_and_no_weight(
+    small_network: Callable[..., Any], tmp_path: Path, tokens: int, holds: int
+) -> None:
+    """Also where memory runs out in the middle: the step is repeated from its start, and told."""
+
+    def train(name: str, tokens: int, holds: int) -> tuple[Drawn, TrainingResult]:
+        played = Drawn(small_network(), tmp_path / name, [0.1, 0.2], batch=7, clip=1e9)
+        played.lengths, played.room, played.holds = np.tile(LENGTHS * 8, 4), Room(7, tokens), holds
+        return played, played.run()
+
+    (whole, expected), (parts, found) = train("whole", 10**6, 10**9), train("parts", tokens, holds)
+    assert [row["loss"] for row in found.history] == pytest.approx([row["loss"] for row in expected.history], rel=1e-5)
+    torch.testing.assert_close(parts.queries[-1], whole.queries[-1])
+    assert max(len(rows) * parts.lengths[rows].max() for rows in parts.rows) <= max(min(tokens, holds), 40)
+    told: list[str] = parts.session.reporter.warnings  # type: ignore[attr-defined]
+    assert (len(told) > 0) == (holds < 10**9)
+    assert all("memory ran out: a micro-batch has" in one for one in told)
+
+
+def test_one_document_that_does_not_fit_ends_training(small_network: Callable[..., Any], tmp_path: Path) -> None:
+    played = Drawn(small_network(), tmp_path / "stage", [0.1])
+    played.room, played.holds = Room(4, 10**6), 2
+    with pytest.raises(torch.OutOfMemoryError):
+        played.run()
 
 
 def test_a_loss_that_is_no_number_stops_with_the_documents_named(play: Callable[..., Played]) -> None:

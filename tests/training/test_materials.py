@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,16 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from scipy.sparse import csr_array
 
-from plant_cli.api import ArtefactError, Choice, ComponentError, DecoderSpec, LossSpec, Options, SilentReporter, Split
+from plant_cli.api import ArtefactError, Choice, ComponentError, DecoderSpec, LossSpec, Options, ResourceError, SilentReporter, Split
 from plant_cli.data.labels import LabelTable
 from plant_cli.data.records import stamp
-from plant_cli.network.reading import sorted_batches
+from plant_cli.network.hardware import Hardware
+from plant_cli.network.reading import Room, sorted_batches
 from plant_cli.network.tensors import write_tensors
 from plant_cli.registry import installed
-from plant_cli.training.materials import BUCKET, add_titles, build_loss, make_steps, micro_sizes, padding_share
+from plant_cli.training import materials
+from plant_cli.training.materials import BUCKET, add_titles, build_loss, cut_step, find_room, make_steps, micro_sizes, padding_share
+from plant_cli.training.training_options import TrainingOptions
 
 
 def test_attention_planted_in_another_network_is_refused(trained: Clinic) -> None:
@@ -175,3 +179,84 @@ def test_a_loss_of_the_other_stage_is_refused() -> None:
     with pytest.raises(ComponentError) as caught:
         build_loss(*find("lambda"), "label")
     assert caught.value.expected == "a loss of stage 2"
+
+
+@given(sizes=SIZES, tokens=st.integers(1, 4000))
+def test_a_step_is_cut_by_tokens_into_equal_parts_whatever_memory_holds(sizes: list[int], tokens: int) -> None:
+    lengths = np.sort(sizes)
+    parts = cut_step([np.arange(len(sizes))], lengths, Room(300, tokens))
+    assert np.concatenate([rows for _, rows in parts]).tolist() == list(range(len(sizes)))
+    assert [number for number, _ in parts] == [int(rows[0]) for _, rows in parts], "a document draws by its position in the step"
+    counts = [len(rows) for _, rows in parts]
+    assert max(counts) - min(counts) <= 1
+    assert all(len(rows) == 1 or len(rows) * -(-lengths[rows].max() // 16) * 16 <= tokens for _, rows in parts)
+
+
+@pytest.mark.parametrize(("tokens", "sizes"), [(None, [3, 3, 3, 1]), (96, [1, 2, 3, 4]), (1, [1] * 10)])
+def test_scoring_takes_the_longest_first_and_as_many_as_fit(tokens: int | None, sizes: list[int]) -> None:
+    lengths = np.array([3, 96, 40, 30, 32, 32, 5, 16, 48, 7])
+    batches = sorted_batches(lengths, Room(3 if tokens is None else 9, tokens))
+    assert [len(rows) for rows in batches] == sizes
+    assert lengths[np.concatenate(batches)].tolist() == sorted(lengths, reverse=True)
+
+
+CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
+
+
+@pytest.fixture
+def card(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[[Any], None]]:
+    """A device of so many free bytes, on which a document takes `each` bytes a token, and a batch `fixed` bytes; gives what runs there."""
+
+    def make(free: int, *, each: int, sizes: Any, fixed: int = 0) -> Callable[[Any], None]:
+        def run(rows: Any) -> None:
+            run.taken = fixed + each * int(sizes[rows].sum())  # type: ignore[attr-defined]
+            if run.taken > free:  # type: ignore[attr-defined]
+                raise torch.OutOfMemoryError("CUDA out of memory.")
+
+        monkeypatch.setattr(materials, "free_memory", lambda device: free)
+        monkeypatch.setattr(materials, "peak_allocated", lambda work, device: work() or run.taken)  # type: ignore[attr-defined]
+        return run
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("free", "each", "trained", "documents"),
+    [
+        (100_000, 100, 0, 7),  # each of the longest takes 10,000 bytes, the batch 1,000; 80% are used
+        (100_000, 100, 1_000, 6),  # moments and the best epoch will take 3 x 4 bytes for each number
+        (2_600, 15, 0, 1),  # a second one does not fit
+    ],
+)
+def test_room_is_found_from_one_and_two_of_the_longest_documents(card: Any, free: int, each: int, trained: int, documents: int) -> None:
+    sizes = np.array([10, 100, 50])
+    run = card(free, each=each, sizes=sizes, fixed=1_000)
+    options = TrainingOptions(micro_batch="auto", batch=32)
+    assert find_room(run, sizes, options, CPU, [torch.zeros(trained)]) == Room(32, documents * 112)
+
+
+@pytest.mark.parametrize(("free", "said"), [(30_000, "one of 50 tokens fits"), (500, "none of the shorter ones fits")])
+def test_too_little_memory_for_one_document_is_told_with_what_fits(card: Any, free: int, said: str) -> None:
+    sizes = np.array([10, 100, 50])
+    with pytest.raises(ResourceError, match="too little memory for one document") as caught:
+        find_room(card(free, each=400, sizes=sizes), sizes, TrainingOptions(micro_batch="auto"), CPU)
+    assert said in caught.value.expected
+    assert "the longest document has 100 tokens" in caught.value.where
+    assert ("max_tokens=50" if "50" in said else "a smaller backbone") in caught.value.todo
+
+
+def test_a_card_that_training_will_fill_is_too_small_before_it_begins(card: Any) -> None:
+    sizes = np.array([100])
+    with pytest.raises(ResourceError, match="too little memory"):
+        find_room(card(30_000, each=200, sizes=sizes), sizes, TrainingOptions(micro_batch="auto"), CPU, [torch.zeros(1_000)])
+
+
+def test_memory_decides_on_one_card_alone_unless_the_user_does() -> None:
+    plain, said, auto = TrainingOptions(), TrainingOptions(micro_batch=4), TrainingOptions(micro_batch="auto")
+    asked = [("cpu", 1), ("cuda", 1), ("cuda", 2)]
+    assert [[one.fills_memory(*at) for at in asked] for one in (plain, said, auto)] == [
+        [False, True, False],
+        [False, False, False],
+        [True, True, False],
+    ]
+    assert [one.documents for one in (plain, said, auto)] == [8, 4, 8]

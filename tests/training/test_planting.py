@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -115,6 +116,22 @@ def test_labels_are_the_positives_and_a_sample_that_counts_for_all() -> None:
     assert counts.all()
 
 
+def test_lists_that_documents_draw_alone_do_not_depend_on_the_batch() -> None:
+    texts = ["fever cough again leg", "cough again", "fever and leg again"]
+    draw = np.random.default_rng(3)
+    table = RelevanceTable(words=("again", "cough", "fever", "leg"), matrix=csr_array(draw.random((9, 4), dtype=np.float32)))
+    gold = csr_array((draw.random((3, 9)) < 0.3).astype(np.int64))
+    split = Split(name="train", doc_ids=["a", "b", "c"], texts=texts, gold=gold, unseen=csr_array((3, 0), dtype=np.int64))
+    spans = [np.array([[m.start(), m.end()] for m in re.finditer(r"\w+", text)], dtype=np.int32) for text in texts]
+    tokens = TokenBatch(ids=[np.arange(len(one), dtype=np.int32) for one in spans], spans=spans, dropped=[0] * 3)
+    plant = Planter(table, material(split, tokens), contrast=2, labels_per_document=3, alone=True)
+    whole = plant.draw_lists(np.arange(3), seed=5)
+    parts = [plant.draw_lists(np.arange(3)[rows], seed=5 + rows.start) for rows in (slice(0, 2), slice(2, 3))]
+    for name in ("labels", "sizes", "relevance", "entries", "tokens"):
+        assert np.concatenate([getattr(part, name) for part in parts]).tolist() == getattr(whole, name).tolist()
+    assert len({tuple(whole.labels[whole.documents == number]) for number in range(3)}) > 1, "each draws for itself"
+
+
 def test_gradients_reach_the_attention() -> None:
     plant = planter([[0.5, 0.0, 1.0]])
     attention = torch.randn(1, 1, 8, dtype=torch.float64).log_softmax(-1).requires_grad_()
@@ -128,7 +145,7 @@ def test_gradients_reach_the_attention() -> None:
 def test_blocks_that_are_computed_again_change_neither_loss_nor_gradient(
     small_network: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, elements: int
 ) -> None:
-    monkeypatch.setattr(planting, "PLANTING_NUMBERS", elements)
+    monkeypatch.setitem(planting.PLANTING_NUMBERS, "cpu", elements)
     monkeypatch.setattr(planting, "LABEL_MULTIPLE", 16)
     texts = ["fever and a cough, a fever again", "a leg", "cough again; the arm and the leg"]
     labels = 40
@@ -167,7 +184,7 @@ class Largest(TorchDispatchMode):
 
 
 def test_no_array_of_all_labels_and_positions_is_made(small_network: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planting, "PLANTING_NUMBERS", 1 << 14)
+    monkeypatch.setitem(planting.PLANTING_NUMBERS, "cpu", 1 << 14)
     monkeypatch.setitem(log.LOG_ATTENTION_SCORES, "cpu", 1 << 14)
     labels = 512
     text = " ".join(WORDS[number % 3] for number in range(200))

@@ -12,10 +12,10 @@ from torch import nn
 
 from plant_cli.api import TokenBatch
 from plant_cli.network.compute import each
-from plant_cli.network.hardware import Hardware
+from plant_cli.network.hardware import Hardware, peak_allocated
 from plant_cli.training import throughput
 from plant_cli.training import throughput as rates
-from plant_cli.training.throughput import Throughput, count_operations, measure_throughput, peak_allocated
+from plant_cli.training.throughput import Throughput, count_operations, measure_throughput
 
 HARDWARE = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 
