@@ -178,7 +178,7 @@ def _pull_fused(batch: _Batch, tiles: tuple[Tile, ...], upstream: Tensor) -> lis
     given = batch.padding, batch.ends, lined, counts, *averages, upstream.gather(1, lined)
     numbers = [x.numel() for x in batch[:4]]
     together = upstream.new_zeros(sum(numbers))
-    gradients = [x.view(like.shape) for x, like in zip(together.split(numbers), batch[:4], strict=True)]
+    gradients = [x.view(like.shape) for x, like in zip(torch.split(together, numbers), batch[:4], strict=True)]
     tables, texts = batch[:2], batch[2:4]
     parts = triton.cdiv(labels, LABELS_WALKED)
     for tile, kept, taken, results, rows, shares, walked in (
@@ -230,13 +230,9 @@ def _average_tile(
     """Means and levels of some labels of a document, softmax online: of those lined up, or of all."""
     document, head = tl.program_id(1).to(tl.int64), tl.program_id(2)
     place = tl.program_id(0) * KEPT + tl.arange(0, KEPT)
-    if ALL:
-        count = labels
-        label = tl.minimum(place, labels - 1).to(tl.int64)
-    else:
-        count = tl.load(counts + document)
-        label = tl.load(lined + document * (room + 1) + place)
+    count = labels if ALL else tl.load(counts + document)
     if tl.program_id(0) * KEPT < count:
+        label = tl.minimum(place, labels - 1).to(tl.int64) if ALL else tl.load(lined + document * (room + 1) + place)
         query = _take_rows(queries, label, head, HEADS, SIZE, WIDTH)
         direction = _take_rows(directions, label, head, HEADS, SIZE, WIDTH)
         highest = tl.full([KEPT], -1e38, tl.float32)  # below every score, but finite: positions that are all padding leave it as it is
@@ -298,26 +294,24 @@ def _pull_tile(
     block, begin = tl.program_id(0) // parts, tl.program_id(0) % parts * walked
     place = block * KEPT + tl.arange(0, KEPT)
     of_document, of_head = document * (room + 1), (document * HEADS + head) * room
-    if OF_LABELS:
-        count, end = tl.load(counts + document), tl.load(ends + document)
-        kept_row = tl.load(lined + of_document + place)
-        there = place < count
-        level = tl.load(levels + of_head + place)[:, None]
-        mean = tl.load(means + of_head + place)[:, None]
-        pull = tl.load(upstream + document * room + place)[:, None]
-    else:
-        count, end = tl.load(ends + document), tl.load(counts + document)
-        kept_row = document * positions + tl.minimum(place, positions - 1)
-        there = tl.load(padding + document * padded + place) == 0
+    count, end = tl.load((counts if OF_LABELS else ends) + document), tl.load((ends if OF_LABELS else counts) + document)
     end = tl.minimum(end, begin + walked)
     if (block * KEPT < count) & (begin < end):
+        if OF_LABELS:
+            kept_row = tl.load(lined + of_document + place)
+            there = place < count
+            level = tl.load(levels + of_head + place)[:, None]
+            mean = tl.load(means + of_head + place)[:, None]
+            pull = tl.load(upstream + document * room + place)[:, None]
+        else:
+            kept_row = document * positions + tl.minimum(place, positions - 1)
+            there = tl.load(padding + document * padded + place) == 0
+            # labels are known one step ahead: their rows can then be fetched while others are multiplied
+            following = tl.load(lined + of_document + begin + tl.arange(0, TAKEN))
         kept_key = _take_rows(kept_keys, kept_row, head, HEADS, SIZE, WIDTH)
         kept_value = _take_rows(kept_values, kept_row, head, HEADS, SIZE, WIDTH)
         d_key = tl.zeros([KEPT, WIDTH], tl.float32)
         d_value = tl.zeros([KEPT, WIDTH], tl.float32)
-        following = tl.load(
-            lined + of_document + begin + tl.arange(0, TAKEN)
-        )  # labels are known one step ahead: their rows can then be fetched while others are multiplied
         for first in range(begin, end, TAKEN):
             other = first + tl.arange(0, TAKEN)
             if OF_LABELS:
@@ -347,13 +341,13 @@ def _pull_tile(
 
 
 class _Block(NamedTuple):
-    """Some labels, the same for all documents or those lined up for each: their products with the positions of one head."""
+    """Some labels, the same for all documents (one group of them), or those lined up for each: their products with one head's positions."""
 
     labels: slice | Tensor  # [B, n]
     columns: slice  # of the head
-    rows: Tensor  # queries and directions [2, G, n, d]: one group for all documents, or one for each
-    texts: Tensor  # keys and values [2, G, N, d]: documents of a group one after the other
-    products: Tensor  # scores and worths [2, G, n, N]
+    rows: Tensor  # queries of each group, then directions of each [2G, n, d]
+    texts: Tensor  # keys, then values [2G, N, d], documents of a group one after the other
+    products: Tensor  # scores, then worths [2G, n, N]
     grid: tuple[int, int]
     given: tuple[Any, ...]  # what every kernel takes
     settings: dict[str, Any]
@@ -366,35 +360,35 @@ def _blocks(batch: _Batch, chosen: Tensor | None) -> Iterator[_Block]:
     most = labels if chosen is None else int(counts.max())
     every = 2 * most >= labels
     groups, most = (1, labels) if every else (documents, most)
-    tables, texts = torch.stack(batch[:2]), torch.stack(batch[2:4]).view(2, groups, -1, heads * size)
+    tables, texts = torch.stack(batch[:2]), torch.stack(batch[2:4]).view(2 * groups, -1, heads * size)
     step = max(1, SCORES_HELD // (documents * positions) // LABEL_MULTIPLE) * LABEL_MULTIPLE
     across = min(triton.next_power_of_2(positions), ENTRIES // 4)
     settings = {"ALL": every, "FACTOR": size**-0.5 * math.log2(math.e), "ROWS": ENTRIES // across, "ACROSS": across}
     for head in range(heads):
         columns = slice(head * size, (head + 1) * size)
+        of_head = texts[..., columns]
         for start in range(0, most, step):
             part = slice(start, min(start + step, most))
             which = part if every else lined[:, part]
-            rows = tables[:, None, part, columns] if every else tables[:, which, columns]
-            products = _multiply(rows, texts[..., columns].mT)
+            rows = tables[:, part, columns] if every else tables[:, which, columns].flatten(0, 1)
             sizes = labels, lined.shape[1], positions, documents // groups, part.stop - start, start, head, heads
             given = batch.mask, lined, counts, *batch.averages, *sizes
-            grid = triton.cdiv(part.stop - start, settings["ROWS"]), documents
-            yield _Block(which, columns, rows, texts[..., columns], products, grid, given, settings)
+            grid = triton.cdiv(part.stop - start, ENTRIES // across), documents
+            yield _Block(which, columns, rows, of_head, _multiply(rows, of_head.mT), grid, given, settings)
 
 
 def _multiply(left: Tensor, right: Tensor) -> Tensor:
-    """Matrix products [2, G, n, m], summed and given in fp32 or better."""
-    a, b, shape = left.flatten(0, 1), right.flatten(0, 1), (*left.shape[:3], right.shape[3])
-    if a.is_cuda and a.itemsize == 2:
-        return torch.bmm(a, b, out_dtype=torch.float32).view(shape)
-    exact = torch.promote_types(a.dtype, torch.float32)
-    return torch.bmm(a.to(exact), b.to(exact)).view(shape)
+    """Matrix products [2G, n, m], summed and given in fp32 or better."""
+    if left.is_cuda and left.itemsize == 2:
+        with suppress(TypeError, NotImplementedError):  # torch before 2.8
+            return torch.bmm(left, right, out_dtype=torch.float32)
+    exact = torch.promote_types(left.dtype, torch.float32)
+    return torch.bmm(left.to(exact), right.to(exact))
 
 
 def _average_by_products(batch: _Batch, wanted: Tensor | None) -> None:
     for block in _blocks(batch, wanted):
-        _average_rows[block.grid](*block.products, *block.given, **block.settings)
+        _average_rows[block.grid](*block.products.chunk(2), *block.given, **block.settings)
 
 
 def _pull_by_products(batch: _Batch, upstream: Tensor) -> list[Tensor]:
@@ -402,14 +396,14 @@ def _pull_by_products(batch: _Batch, upstream: Tensor) -> list[Tensor]:
     for block in _blocks(batch, upstream != 0):
         pulls = torch.empty_like(block.products, dtype=batch.keys.dtype)
         settings = {"SCALE": batch.sizes[-1] ** -0.5, **block.settings}
-        _pull_rows[block.grid](*block.products, *pulls, upstream, *block.given, **settings)
-        d_texts[..., block.columns] += _multiply(pulls.mT, block.rows).view(*d_texts.shape[:-1], -1)
-        d_rows = _multiply(pulls, block.texts)
+        _pull_rows[block.grid](*block.products.chunk(2), *pulls.chunk(2), upstream, *block.given, **settings)
+        of_texts, of_rows = _multiply(pulls.mT, block.rows), _multiply(pulls, block.texts)
+        d_texts[..., block.columns] += of_texts.view(*d_texts.shape[:-1], -1)
         if isinstance(block.labels, slice):
-            d_tables[:, block.labels, block.columns] = d_rows[:, 0]
+            d_tables[:, block.labels, block.columns] = of_rows
         else:
-            for table, some in zip(d_tables, d_rows, strict=True):
-                table[:, block.columns].index_add_(0, block.labels.flatten(), some.flatten(0, 1))
+            for table, rows in zip(d_tables, of_rows.chunk(2), strict=True):
+                table[:, block.columns].index_add_(0, block.labels.flatten(), rows.flatten(0, 1))
     return [*d_tables, *d_texts]
 
 

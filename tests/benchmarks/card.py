@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.card", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--small", action="store_true", help="small sizes, on a processor")
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
-    parser.add_argument("--lines", type=int, default=14, help="lines of a part's output that are shown")
+    parser.add_argument("--lines", type=int, default=24, help="lines of a part's output that are shown")
     parser.add_argument("folder", type=Path, help="where figures and logs go")
     options = parser.parse_args(arguments)
     if not options.small and not torch.cuda.is_available():
