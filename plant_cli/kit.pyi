@@ -224,6 +224,7 @@ from plant_cli.network.profile import BERT_ATTENTION as BERT_ATTENTION
 from plant_cli.network.profile import CausalOptions as CausalOptions
 from plant_cli.network.profile import Family as Family
 from plant_cli.network.profile import FrozenOptions as FrozenOptions
+from plant_cli.network.profile import PublishedShape as PublishedShape
 from plant_cli.network.tensors import (
     read_tensors as read_tensors,
 )

@@ -16,6 +16,9 @@ import transformers
 from huggingface_hub.constants import ENDPOINT
 from huggingface_hub.utils import get_session
 from safetensors import SafetensorError
+from tokenizers import Regex, Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Split
 from torch import Tensor, nn
 
 from plant_cli.api import ArtefactError, ComponentError, ResourceError, first_line
@@ -24,8 +27,9 @@ from plant_cli.data.files import hash_strings
 from plant_cli.network import quantization
 from plant_cli.network.bert import Bert, load_bert, make_bert
 from plant_cli.network.gguf_models import read_gguf_model
-from plant_cli.network.profile import HuggingFaceOptions, Packed
+from plant_cli.network.profile import HuggingFaceOptions, Packed, PublishedShape
 from plant_cli.network.windows import check_overlap, cut, join_windows, readable_positions, restore_trainable, save_trainable, split_layers
+from plant_cli.runs.steps import is_at_hand
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")  # what a path with a folder of a folder, `.` or `~` is not
 HUB_SECONDS = 3.0  # waited for the hub
@@ -48,6 +52,7 @@ class Profile:
     prompt: str = ""
     """Words that the model was trained to read first, such as `passage:`; every window begins with them, and their hidden states are
     left out. No space at the end: the tokenizer puts one before the text that follows."""
+    shape: PublishedShape | None = None  # by which `plant plan` goes where the model is not on this machine
     gguf: str | None = None  # a GGUF file in the folder `model`, or a path of its own
     packed: Packed | None = None  # the model itself, if a plugin has read it; else it is loaded from `model`
 
@@ -60,6 +65,8 @@ class HuggingFaceBackbone:
             path = _find_gguf(profile, profile.gguf)
             packed = read_gguf_model(path, short=options.quantization != "none", published=profile.published)
             profile = replace(profile, packed=packed)
+        elif profile.shape is not None and torch.get_default_device().type == "meta" and not is_at_hand(profile.model, profile.revision):
+            profile = replace(profile, packed=_outline(profile, profile.shape))
         self.tokenizer = load_tokenizer(profile, options)
         self.network = load_pretrained(profile, options)
         config = self.network.config
@@ -77,6 +84,11 @@ class HuggingFaceBackbone:
         self.adapted = options.adapter in ("lora", "dora")
         self.profile = profile
         self.options = options
+
+    @property
+    def estimated(self) -> bool:
+        """Whether its tokens only tell how many there are about."""
+        return self.profile.packed is not None and self.profile.packed.estimated
 
     @property
     def origin(self) -> str:
@@ -296,6 +308,21 @@ def _hub_answers() -> bool:
     except Exception:  # of whichever library makes the connection
         return False
     return True
+
+
+def _outline(profile: Profile, shape: PublishedShape) -> Packed:
+    """A model by its published sizes, without weights; its tokenizer cuts words into pieces of four letters, about as many as real ones."""
+    tokenizer = Tokenizer(WordLevel({"": 0}, unk_token=""))
+    tokenizer.pre_tokenizer = Split(Regex(r"\s?\S{1,4}"), behavior="isolated")
+    config = transformers.AutoConfig.for_model(**shape._asdict())
+    return Packed(
+        architecture=f"{type(config).__name__.removesuffix('Config')}Model",
+        config=config,
+        tokenizer=transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token=""),
+        weights=dict,
+        origin=f"the published sizes of {profile.model}",
+        estimated=True,
+    )
 
 
 def _find_gguf(profile: Profile, name: str) -> Path:

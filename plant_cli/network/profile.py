@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pydantic import create_model
 
@@ -87,7 +87,21 @@ class Packed:
     tokenizer: Any  # a fast one
     weights: Callable[[], Mapping[str, Tensor]]  # by the architecture's names; not called where shapes are enough
     origin: str  # of the weights, and how exact they are, for people
+    estimated: bool = False  # whether the tokenizer only counts about as many tokens as the model's own
     readable: bool = False  # whether other programs can read it, so that an adapter alone is of use to them
+
+
+class PublishedShape(NamedTuple):
+    """Sizes in a published config.json, by their names there: `plant plan` goes by them where the model is not on this machine."""
+
+    model_type: str
+    hidden_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    intermediate_size: int
+    vocab_size: int
+    max_position_embeddings: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +113,7 @@ class Family:
     source: str = ""
     models: Mapping[str, str] = field(default_factory=dict)
     """Published models by a short name, each as `ID@REVISION`; the first is the default (none: the user must name a model)."""
+    shapes: Mapping[str, PublishedShape] = field(default_factory=dict)  # of published models, by short name
     targets: tuple[str, ...] = ATTENTION  # the linear layers that get low-rank adapters
     other_targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The same for architectures (`model_type` in config.json) with other names."""
@@ -133,6 +148,7 @@ class Family:
             adapter_targets=self.targets if chosen is None else tuple(chosen),
             other_targets=self.other_targets if chosen is None else {},
             kind=self.kind,
+            shape=next((shape for name, shape in self.shapes.items() if self.find(name)[0] == model), None),
             gguf=options.gguf if isinstance(options, CausalOptions) else None,
             device=machine.device,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
@@ -25,6 +26,7 @@ ADAPTER_ALONE: dict[str, Any] = {"save_embedding_layers": False}  # by default p
 NUMBERS_SAMPLED = 4096  # numbers of the embedding that its fingerprint is made of
 for _name in ("bitsandbytes.autograd._functions", "bitsandbytes.backends.cpu.ops"):  # warn of casts, and of kernels that are not needed
     logging.getLogger(_name).setLevel(logging.ERROR)
+warnings.filterwarnings("ignore", message="`is_gradient_checkpointing`", category=FutureWarning)  # peft asks by the older name
 
 
 def loading_arguments(options: HuggingFaceOptions, device: str) -> dict[str, Any]:

@@ -97,14 +97,14 @@ class Consent:
                 raise _unasked(spec, options, name, where)
         for name, known in hub_options(type(options)).items():
             model, revision = getattr(options, name), getattr(options, "revision", None)
-            if model is None or model in known or self._covers(chosen, options, name) or _is_at_hand(model, revision):
+            if model is None or model in known or self._covers(chosen, options, name) or is_at_hand(model, revision):
                 continue
             raise _not_here(spec, f"model {model}", f"{_key(spec)}.{name}={shlex.quote(model)}", where)
 
     def require_corpus(self, spec: DatasetSpec, data: DataSection, options: Options, where: Path) -> None:
         """Refuse a data set of a hub that only a file of the run folder `where` names, and that is not on this machine."""
         named, path = self._values.get("data", {}).get("path"), data.path
-        if spec.hub and path is not None and named is None and not _is_at_hand(path, getattr(options, "revision", None), "datasets"):
+        if spec.hub and path is not None and named is None and not is_at_hand(path, getattr(options, "revision", None), "datasets"):
             raise _not_here(spec, f"data set {path}", f"data.path={shlex.quote(path)}", where)
 
     def keep_named(self, data: DataSection) -> DataSection:
@@ -163,7 +163,7 @@ def _key(spec: Spec) -> str:
     )
 
 
-def _is_at_hand(name: str, revision: str | None, what: str = "models") -> bool:
+def is_at_hand(name: str, revision: str | None, what: str = "models") -> bool:
     """Whether a model or a data set (`what`) is a folder here, or in the cache of Hugging Face at that revision."""
     home = os.environ.get("HF_HOME") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "huggingface"
     cache = Path(os.environ.get("HF_HUB_CACHE") or os.environ.get("HUGGINGFACE_HUB_CACHE") or Path(home) / "hub").expanduser()

@@ -354,8 +354,9 @@ class Planner:
         texts = self._train.texts
         tokens, longest = (tokenize(network.backbone, some) for some in ([texts[row] for row in self._rows], [max(texts, key=len)]))
         cut = np.mean(np.array(tokens.dropped) > 0)
+        exact = "" if not getattr(network.backbone, "estimated", False) else " (estimated: the model is not on this machine)"
         self.notes[
-            f"tokens are those of {len(tokens):,} training documents: {lengths(tokens).mean():,.0f} each, at most "
+            f"tokens are those of {len(tokens):,} training documents{exact}: {lengths(tokens).mean():,.0f} each, at most "
             f"{len(longest.ids[0]):,}; {cut:.0%} are longer than the backbone reads"
         ] = None
         return tokens, longest

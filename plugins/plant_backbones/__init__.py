@@ -7,20 +7,23 @@ from importlib.util import find_spec
 from typing import Literal
 
 from plant_cli.api import BackboneSpec, Options, hookimpl, option
-from plant_cli.kit import BERT_ATTENTION, CausalOptions, Family, FrozenOptions
+from plant_cli.kit import BERT_ATTENTION, CausalOptions, Family, FrozenOptions, PublishedShape
 
+LLAMA_8B = PublishedShape("llama", 4096, 32, 32, 8, 14336, 128256, 131072)
 FAMILIES = (
     Family(
         name="mistral",
         summary="Mistral 7B, a causal model; low-rank adapters on 4-bit weights unless asked otherwise.",
         source="Jiang et al. 2023, arXiv:2310.06825",
         models={"7b-instruct": "mistralai/Mistral-7B-Instruct-v0.3@c170c708c41dac9275d15a8fff4eca08d52bab71"},
+        shapes={"7b-instruct": PublishedShape("mistral", 4096, 32, 32, 8, 14336, 32768, 32768)},
     ),
     Family(
         name="llama3",  # behind a licence that must be accepted on the hub
         summary="LLaMA 3.1 8B, a causal model that Meta grants access to; low-rank adapters on 4-bit weights unless asked otherwise.",
         source="Grattafiori et al. 2024, arXiv:2407.21783",
         models={"8b": "meta-llama/Llama-3.1-8B@d04e592bb4f6aa9cfee91e2e20afa771667e1d4b"},
+        shapes={"8b": LLAMA_8B},
     ),
     Family(
         name="deepseek",
@@ -35,6 +38,14 @@ FAMILIES = (
             "r1-llama-70b": "deepseek-ai/DeepSeek-R1-Distill-Llama-70B@b1c0b44b4369b597ad119a196caf79a9c40e141e",
             "v3": "deepseek-ai/DeepSeek-V3@e815299b0bcbac849fa540c768ef21845365c9eb",  # stored in fp8: needs quantization=none, or a copy
         },
+        shapes={
+            "r1-qwen-7b": PublishedShape("qwen2", 3584, 28, 28, 4, 18944, 152064, 131072),
+            "r1-qwen-1.5b": PublishedShape("qwen2", 1536, 28, 12, 2, 8960, 151936, 131072),
+            "r1-llama-8b": LLAMA_8B,
+            "r1-qwen-14b": PublishedShape("qwen2", 5120, 48, 40, 8, 13824, 152064, 131072),
+            "r1-qwen-32b": PublishedShape("qwen2", 5120, 64, 40, 8, 27648, 152064, 131072),
+            "r1-llama-70b": PublishedShape("llama", 8192, 80, 64, 8, 28672, 128256, 131072),
+        },
         # multi-head latent attention has projections of its own; the distilled models are Qwen 2 and LLaMA 3
         other_targets={"deepseek_v3": ("q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj", "o_proj")},
     ),
@@ -45,6 +56,10 @@ FAMILIES = (
         models={
             "mini-4k": "microsoft/Phi-3-mini-4k-instruct@0a67737cc96d2554230f90338b163bc6380a2a85",
             "mini-128k": "microsoft/Phi-3-mini-128k-instruct@072cb7562cb8c4adf682a8e186aaafa49469eb5d",
+        },
+        shapes={
+            "mini-4k": PublishedShape("phi3", 3072, 32, 32, 32, 8192, 32064, 4096),
+            "mini-128k": PublishedShape("phi3", 3072, 32, 32, 32, 8192, 32064, 131072),
         },
         targets=("qkv_proj", "o_proj"),  # one fused map
     ),

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from plant_backbones import FAMILIES
 from pydantic import ValidationError
 from transformers import BertConfig, DeepseekV3Config, LlamaConfig, MistralConfig, ModernBertConfig, Phi3Config, Qwen2Config
 
 from plant_cli.api import BackboneSpec, ComponentError, MachineSection
+from plant_cli.network import huggingface
 from plant_cli.registry import installed
 
 BY_NAME = {family.name: family for family in FAMILIES}
@@ -95,3 +97,27 @@ def test_published_models_have_names_and_a_pinned_commit(family: Any) -> None:
         model, revision = family.find(name)
         assert f"{model}@{revision}" == published
         assert len(revision or "") == 40
+
+
+TOTALS = {  # parameters of the published weights, less the head over the vocabulary
+    "7b-instruct": 7_248_023_552 - 32768 * 4096,
+    "8b": 8_030_261_248 - 128256 * 4096,
+    "r1-qwen-7b": 7_615_616_512 - 152064 * 3584,
+    "r1-qwen-1.5b": 1_543_714_304,  # of Qwen 2.5, whose head is its embedding
+    "r1-llama-8b": 8_030_261_248 - 128256 * 4096,
+    "r1-qwen-14b": 14_770_033_664 - 152064 * 5120,
+    "r1-qwen-32b": 32_763_876_352 - 152064 * 5120,
+    "r1-llama-70b": 70_553_706_496 - 128256 * 8192,
+    "mini-4k": 3_821_079_552 - 32064 * 3072,
+    "mini-128k": 3_821_079_552 - 32064 * 3072,
+}
+
+
+@pytest.mark.parametrize(("family", "name"), [(family, name) for family in FAMILIES for name in family.shapes], ids=str)
+def test_shapes_of_published_models_are_known_without_a_hub(family: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(huggingface, "get_session", lambda: pytest.fail("the hub was asked"))
+    with torch.device("meta"):
+        backbone: Any = family.load(family.options()(model=name, quantization="none", adapter="none"), MachineSection())
+    assert sum(parameter.numel() for parameter in backbone.module().parameters()) == TOTALS[name]
+    assert backbone.estimated
+    assert backbone.tokenize(["The patients had fever."]).ids[0].size == 6  # The, pati, ents, had, feve, r.
