@@ -229,6 +229,13 @@ def join_documents(parts: Sequence[Documents]) -> Documents:
     return Documents(vocabulary=tuple(columns), numbers=np.concatenate([np.zeros(0, dtype=np.int32), *numbers]), ends=ends)
 
 
+def drop_unused(documents: Documents) -> Documents:
+    """The same documents with a vocabulary of their own words alone."""
+    used, numbers = np.unique(documents.numbers, return_inverse=True)
+    vocabulary = tuple(documents.vocabulary[number] for number in used.tolist())
+    return Documents(vocabulary=vocabulary, numbers=numbers.astype(np.int32), ends=documents.ends)
+
+
 def count_known(documents: Documents, columns: Mapping[str, int]) -> csr_array:
     """How often each word that has a column is in each document, csr [B, V] float64, columns ascending."""
     return choose_columns(documents.counts, find_words(documents, columns), len(columns))

@@ -25,8 +25,9 @@ With a network the calibration is evaluated on its device for all labels of a ba
 4. `TopLabels` (`top_labels`): the k best labels of each document with their probabilities [N, K], of the whole model and of each part.
 5. `predictions.parquet` (`predictions`): the same on disk, by name for people and by index for `plant`.
 
-**Who does what.** `lexical` and `ridge` are the numerics of scorers: functions of arrays and sparse matrices. `scorer_fitting` fits scorers
-on train, `fused_scorers` scores and explains with fitted ones, `scorer_files` stores them. `models` is the one way to load a trained model,
+**Who does what.** `lexical`, `nearest` and `ridge` are the numerics of scorers: functions of arrays and sparse matrices. `scorer_fitting`
+fits scorers on train, `kept_scorers` keeps those that are fitted until all are, `fused_scorers` scores and explains with fitted ones,
+`scorer_files` stores them. `models` is the one way to load a trained model,
 and scores texts. `network_scores` does so with a network; it and `averaging` are the only modules that import torch. `opened_models` is for
 Python callers, `explanations` finds the words of a text that indicate a label, `decisions` holds thresholds, and `new_texts` reads texts
 that are to be labelled.

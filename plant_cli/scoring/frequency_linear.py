@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from plant_cli.runs.session import stop_if_asked
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 STEPS = 50
@@ -130,6 +132,7 @@ def fit_logistic(design: Floats, right: npt.NDArray[np.bool_], penalty: float, p
     coefficients = start.copy()
     loss = _loss(x, right, coefficients, start, penalty)
     for _ in range(STEPS):
+        stop_if_asked()
         share = 1 / (1 + np.exp(-np.clip(x @ coefficients, -500, 500)))
         gradient = x.T @ (share - right) + penalty * (coefficients - start)
         curvature = (x * (share * (1 - share))[:, None]).T @ x + penalty * np.eye(x.shape[1])

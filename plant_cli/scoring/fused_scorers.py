@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -14,16 +14,17 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import Choice, ComponentError, Documents, PlantError, Reason, Reporter, Scorer, promises
 from plant_cli.api.functions import Promise, describe_value, surviving_exits
-from plant_cli.data.words import number_words
+from plant_cli.data.words import drop_unused, number_words
 from plant_cli.scoring.calibration import Calibration
 from plant_cli.scoring.frequency_linear import Floats, FrequencyLinear, Ints, group_frequencies
 from plant_cli.scoring.fusion import ScoredPairs, fuse, gather_pairs
 from plant_cli.scoring.known_words import KnownWords
 from plant_cli.scoring.predictions import NETWORK
-from plant_cli.scoring.sparse_scores import SparseScores, no_scores
+from plant_cli.scoring.sparse_scores import SparseScores, cut_rows, no_scores
 from plant_cli.scoring.top_labels import Logits, Rows, TopLabels
 
 Answer = TypeVar("Answer")
+DOCUMENTS_SCORED = 2048  # at a time
 LEAST = 0.05  # log-odds below which a part is not named as a reason
 
 
@@ -108,13 +109,25 @@ class FusedScorers:
 
     def score(self, documents: Documents, reporter: Reporter, name: str) -> ScoredDocuments:
         """Score documents; `ScorerError` if a scorer fails."""
-        scores: list[SparseScores] = []
-        with reporter.progress(f"scorers: {name}", len(self.scorers), "scorers") as task:
-            for scorer in self.scorers:
-                scores += scorer.score(documents, len(self.train_counts))
-                task.advance(1)
-        trust = None if self.known is None else self.known.trust(documents)
-        return ScoredDocuments(scorers=self, pairs=gather_pairs(scores), documents=documents, trust=trust)
+        parts = list(self.score_some(documents, reporter, name))
+        if len(parts) == 1:
+            return parts[0]
+        trust = None if self.known is None else np.concatenate([part.trust for part in parts if part.trust is not None])
+        pairs = ScoredPairs.join([part.pairs for part in parts])
+        return ScoredDocuments(scorers=self, pairs=pairs, documents=documents, trust=trust)
+
+    def score_some(self, documents: Documents, reporter: Reporter, name: str) -> Iterator[ScoredDocuments]:
+        """The same, some documents after others: memory does not grow with them."""
+        with reporter.progress(f"scorers: {name}", len(documents), "documents") as task:
+            for block in cut_rows(max(1, len(documents)), 1, DOCUMENTS_SCORED):
+                rows = np.arange(*block.indices(len(documents)))
+                some = documents if len(rows) == len(documents) else drop_unused(documents.take(rows))
+                scores: list[SparseScores] = []
+                for scorer in self.scorers:
+                    scores += scorer.score(some, len(self.train_counts))
+                    task.advance(len(rows) / len(self.scorers))
+                trust = None if self.known is None else self.known.trust(some)
+                yield ScoredDocuments(scorers=self, pairs=gather_pairs(scores), documents=some, trust=trust)
 
     def views_of(self, name: str) -> list[int]:
         """The positions of a scorer's views among all."""

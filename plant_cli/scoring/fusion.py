@@ -39,6 +39,14 @@ class ScoredPairs:
     values: Floats  # score of each pair by each source [P, S]
     floors: Floats = field(default_factory=lambda: np.zeros((0, 0)))  # scores of all other labels of a document [B, S]; empty: unknown
 
+    @classmethod
+    def join(cls, parts: Sequence[ScoredPairs]) -> ScoredPairs:
+        """Pairs of consecutive documents as one."""
+        starts = np.cumsum([0, *(part.shape[0] for part in parts)])
+        rows = np.concatenate([part.rows + start for part, start in zip(parts, starts[:-1], strict=True)])
+        labels, values, floors = (np.concatenate([getattr(part, name) for part in parts]) for name in ("labels", "values", "floors"))
+        return cls(shape=(int(starts[-1]), parts[0].shape[1]), rows=rows, labels=labels, values=values, floors=floors)
+
     def span(self, row: int) -> slice:
         """Where the pairs of a document are."""
         return slice(*np.searchsorted(self.rows, [row, row + 1]).tolist())
@@ -75,7 +83,8 @@ class ScoredPairs:
 def gather_pairs(scores: Sequence[SparseScores]) -> ScoredPairs:
     """The pairs that any of several views of scorers lists, with the standardised scores of all views."""
     shape = scores[0].matrix.shape
-    keys = np.unique(np.concatenate([list_pairs(part.matrix) for part in scores]))
+    keys = np.sort(np.concatenate([list_pairs(part.matrix) for part in scores]))
+    keys = keys[np.diff(keys, prepend=-1) > 0]
     rows, labels = keys // shape[1], keys % shape[1]
     values = np.stack([part.look_up(rows, labels).astype(np.float64) for part in scores], axis=1)
     floors = np.concatenate([part.floors.astype(np.float64) for part in scores], axis=1)

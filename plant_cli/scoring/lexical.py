@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, diags_array, hstack, vstack
 
 from plant_cli.api.scorers import Documents
 from plant_cli.data.words import choose_columns
-from plant_cli.scoring.sparse_scores import LABELS_LISTED, SparseScores, cut_rows, keep_best, multiply_best, no_scores, score_blocks
+from plant_cli.scoring.sparse_scores import LABELS_LISTED, SparseScores, keep_best, multiply_best, no_scores, score_blocks
 
 AnyFloats = npt.NDArray[np.floating[Any]]
 
@@ -182,11 +182,17 @@ def score_words(documents: csr_array, relevance: csr_array, k: int = LABELS_LIST
     return multiply_best(documents, unit_rows(relevance) if unit else relevance, k)
 
 
-def measure_relevance(counts: csr_array, gold: csr_array, measure: Measure, kept: int | None = None) -> csr_array:
+def measure_relevance(
+    counts: csr_array,
+    gold: csr_array,
+    measure: Measure,
+    kept: int | None = None,
+    advance: Callable[[int], None] = lambda labels: None,
+) -> csr_array:
     """Relevance of words for labels, rows of length 1, csr [L, V] float32, from counts csr [N, V] and labels csr [N, L] of ones.
 
     Of a label the `kept` words of highest relevance stay (default: all above 0). Pairs of word and label are looked at for some labels at a
-    time: memory holds `WORD_LABEL_PAIRS` of them, and those that are kept.
+    time: memory holds `WORD_LABEL_PAIRS` of them, and those that are kept. `advance` is told how many labels are done.
     """
     parts = []
     for labels in cut_by_words(counts, gold):
@@ -194,6 +200,7 @@ def measure_relevance(counts: csr_array, gold: csr_array, measure: Measure, kept
         relevance = unit_rows(world.store(measure(world.both, world.with_word, world.with_label, world.documents)))
         relevance.eliminate_zeros()
         parts.append(relevance if kept is None else keep_best(relevance, kept).matrix)
+        advance(labels.stop - labels.start)
     return csr_array(vstack(parts, format="csr")) if parts else no_scores(0, counts.shape[1])
 
 
@@ -218,6 +225,7 @@ def leave_out_words(
     k: int = LABELS_LISTED,
     min_df: int = 1,
     weights: AnyFloats | None = None,
+    advance: Callable[[int], None] = lambda labels: None,
 ) -> SparseScores:
     """`score_words` of training documents, each as if relevance and idf had been computed without it; exact.
 
@@ -233,6 +241,7 @@ def leave_out_words(
         k: labels kept of each document.
         min_df: other documents that must have a word.
         weights: how much each word counts in a document [V] (default: 1).
+        advance: told how many labels are done.
     """
     remaining = document_frequencies(counts) - 1
     idf = np.where(remaining >= max(1, min_df), np.log(counts.shape[0] / np.maximum(1, remaining + 1)), 0.0)
@@ -245,6 +254,7 @@ def leave_out_words(
         some_gold = csr_array(gold[:, labels])
         left = _LeftOut(_World.of(counts, some_gold), vectors, occurs, csr_array(some_gold[chosen]), measure, min_df)
         parts.append(score_blocks(len(chosen), some_gold.shape[1], left.score, k))
+        advance(some_gold.shape[1])
     return parts[0] if len(parts) == 1 else _keep_best_of(parts, (len(chosen), gold.shape[1]), k)
 
 
@@ -355,18 +365,20 @@ def score_passages(
     """
     by_term, (documents, labels) = csr_array(names.T), shape
     passages_each = -(-len(document_of) // max(1, documents))
-    parts = []
-    for block in cut_rows(documents, max(labels, names.shape[0] * max(1, passages_each))):
+
+    def score(block: slice) -> csr_array:
         first, last = np.searchsorted(document_of, [block.start, block.stop])
         cosines = csr_array(passages[first:last] @ by_term)
-        inside = (block.stop - block.start, labels)
-        parts.append(keep_best(fold_highest(cosines, document_of[first:last] - block.start, label_of, inside), k))
-    return SparseScores.join(parts, labels)
+        return fold_highest(cosines, document_of[first:last] - block.start, label_of, (block.stop - block.start, labels))
+
+    return score_blocks(documents, labels, score, k, held=names.shape[0] * max(1, passages_each))
 
 
 def fold_highest(values: csr_array, row_of: AnyInts, column_of: AnyInts, shape: tuple[int, int]) -> csr_array:
     """The highest of the values, ≥ 0, csr [S, M], that fall together in each row and column of the result, csr."""
-    rows = np.repeat(row_of, np.diff(values.indptr))
-    highest = np.zeros(shape, dtype=values.dtype)
-    np.maximum.at(highest, (rows, column_of[values.indices]), values.data)
-    return csr_array(highest)
+    kind = np.int32 if shape[0] * shape[1] < 2**31 else np.int64  # half the memory where that is enough
+    places = np.repeat((row_of * shape[1]).astype(kind), np.diff(values.indptr))
+    places += column_of.astype(kind)[values.indices]
+    highest = np.zeros(shape[0] * shape[1], dtype=values.dtype)
+    np.maximum.at(highest, places, values.data)
+    return csr_array(highest.reshape(shape))

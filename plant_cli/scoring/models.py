@@ -71,17 +71,21 @@ class TrainedModel:
     def _score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
         assert self.combination is not None  # there is nothing else to score with
         assert self.scorers is not None
-        scored = self.scorers.score(self._words(texts, scoring), scoring.reporter, scoring.name)
-        logits = self.combination.calibrate(scored)
-        top = TopLabels.of(logits, scoring.k, scoring.should_stop)
-        if scoring.keep is not None:
-            for start in range(0, len(scored), DOCUMENTS_BETWEEN_CHECKS):
-                raise_if_stopped(scoring.should_stop)
-                rows = np.arange(start, min(start + DOCUMENTS_BETWEEN_CHECKS, len(scored)))
-                scoring.keep(rows, logits.dense(rows))
-        parts = score_parts(scored, scoring.k) if scoring.parts else {}
-        reasons = explain_labels(scored, self.combination.scorer_weights, top.labels) if scoring.reasons else ()
-        return replace(top, trust=scored.trust, parts=parts, reasons=reasons)
+        found: list[TopLabels] = []
+        first = 0
+        for scored in self.scorers.score_some(self._words(texts, scoring), scoring.reporter, scoring.name):
+            logits = self.combination.calibrate(scored)
+            top = TopLabels.of(logits, scoring.k, scoring.should_stop)
+            if scoring.keep is not None:
+                for start in range(0, len(scored), DOCUMENTS_BETWEEN_CHECKS):
+                    raise_if_stopped(scoring.should_stop)
+                    rows = np.arange(start, min(start + DOCUMENTS_BETWEEN_CHECKS, len(scored)))
+                    scoring.keep(first + rows, logits.dense(rows))
+            parts = score_parts(scored, scoring.k) if scoring.parts else {}
+            reasons = explain_labels(scored, self.combination.scorer_weights, top.labels) if scoring.reasons else ()
+            found.append(replace(top, trust=scored.trust, parts=parts, reasons=reasons))
+            first += len(scored)
+        return TopLabels.join(found)
 
     def attend(
         self, texts: Sequence[str], words: Documents, labels: Sequence[Sequence[int]], reporter: Reporter

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -26,17 +26,18 @@ from plant_cli.api import (
     Split,
     promises,
 )
-from plant_cli.data.words import number_words
+from plant_cli.data.words import drop_unused, number_words
+from plant_cli.runs.session import StoppableReporter, stop_if_asked
 from plant_cli.scoring.fused_scorers import FusedScorers, NamedScorer, ScoredDocuments, ScorerError, ask, check_scores
 from plant_cli.scoring.fusion import fit_fusion, gather_pairs, learned_nothing
+from plant_cli.scoring.kept_scorers import Fitted, KeptScorers
 from plant_cli.scoring.known_words import KnownWords
-from plant_cli.scoring.sparse_scores import SparseScores, cut_folds, no_scores, order_shares
+from plant_cli.scoring.sparse_scores import cut_folds, no_scores, order_shares
 from plant_cli.scoring.top_labels import Rows
 
 DOCUMENTS_LEFT_OUT = 1000  # training documents whose left-out scores teach the weights
 DOCUMENTS_REFITTED = 50_000  # training documents beyond which a scorer is fitted once: without those whose scores teach the weights
 DOCUMENTS_FOR_A_NOTE = 30  # documents from which on it is noted that a scorer tells no labels apart
-Fitted = tuple[NamedScorer, list[SparseScores]]  # with its scores of documents that were left out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,12 +63,12 @@ def fit_scorers(
     seed: int,
     validation: Documents | None = None,
     allow_missing: bool = False,
-    check: Callable[[], None] = lambda: None,
+    kept: KeptScorers | None = None,
 ) -> FusionFit | None:
     """Fit scorers on train, learn from left-out scores of a sample of train how much each counts, and score validation, if it is given.
 
     `words` are those of the training documents. A scorer that fails raises an error or, with `allow_missing`, is left out with a warning;
-    None if no scorer is left. `check` is called between scorers; it raises if the user stopped the command.
+    None if no scorer is left. Scorers that were `kept` are not fitted again, and others are kept as soon as they are fitted.
     """
     may_fail: tuple[type[PlantError], ...] = (ComponentError, PluginError) if allow_missing else ()
     may_score_badly: tuple[type[ScorerError], ...] = (ScorerError,) if allow_missing else ()
@@ -78,7 +79,7 @@ def fit_scorers(
     seconds: dict[str, float] = {}
     with reporter.progress("fitting scorers", len(chosen), "scorers") as task:
         for spec, options in chosen:
-            check()
+            stop_if_asked()
             started = time.perf_counter()
             if spec.needs_names and not len(given.names):
                 missing[spec.name] = "no label has a title"
@@ -86,7 +87,7 @@ def fit_scorers(
                 task.advance(1)
                 continue
             try:
-                fitted[spec.name] = _fit(spec, options, given, others)
+                fitted[spec.name] = _fit(spec, options, given, others, kept)
             except may_fail as error:
                 missing[spec.name] = error.what
                 reporter.warn(f"{error.what}: it is left out")
@@ -123,15 +124,18 @@ def _gather_input(train: Split, words: Documents, labels: LabelIndex, analyser: 
         names=number_words(names),
         label_of=np.array(label_of, dtype=np.int64),
         rows=np.sort(sample).astype(np.int64),
-        reporter=reporter,
+        reporter=StoppableReporter(reporter),
     )
 
 
-def _fit(spec: ScorerSpec, options: Options, given: ScorerInput, others: ScorerInput | None) -> Fitted:
-    """Fit a scorer on all training documents, or on the `others` of those whose scores teach the weights."""
+def _fit(spec: ScorerSpec, options: Options, given: ScorerInput, others: ScorerInput | None, kept: KeptScorers | None) -> Fitted:
+    """Fit a scorer on all training documents, or on the `others` of those whose scores teach the weights; or take one that was kept."""
+    if kept is not None and (found := kept.find(spec, options)) is not None:
+        given.reporter.note(f"scorer {spec.name}: as it was fitted before the stop")
+        return found
     shape = (len(given.rows), given.gold.shape[1])
     fitted = ask(spec.name, "cannot be fitted", lambda: spec.fit(options, others or given))
-    ask(spec.name, "cannot be saved", fitted.scorer.tensors, promises.ARRAYS)  # better now than after hours of training
+    tensors = ask(spec.name, "cannot be saved", fitted.scorer.tensors, promises.ARRAYS)  # better now than after hours of training
 
     def score_left_out() -> Sequence[csr_array]:
         if others is not None:
@@ -142,7 +146,10 @@ def _fit(spec: ScorerSpec, options: Options, given: ScorerInput, others: ScorerI
     if spec.needs_names and not any(_tells_apart(order_shares(view, csr_array(given.gold[given.rows]))) for view in left_out):
         given.reporter.note(f"scorer {spec.name}: tells no labels apart here; are titles in the language of the texts?")
     chosen = Choice(name=spec.name, options=options.model_dump(mode="json"))
-    return NamedScorer(chosen=chosen, scorer=fitted.scorer, views=len(left_out)), left_out
+    named = NamedScorer(chosen=chosen, scorer=fitted.scorer, views=len(left_out)), left_out
+    if kept is not None:
+        kept.keep(named, tensors)
+    return named
 
 
 def _tells_apart(shares: npt.NDArray[np.float64]) -> bool:
@@ -167,10 +174,7 @@ def _leave_out(given: ScorerInput, rows: Rows, *, once: bool = False) -> ScorerI
     """The training documents without some; what is left of them `once` has no word that none of them has."""
     kept = np.setdiff1d(np.arange(len(given.documents)), rows)
     documents = given.documents.take(kept)
-    if once:
-        used, numbers = np.unique(documents.numbers, return_inverse=True)
-        vocabulary = tuple(given.documents.vocabulary[number] for number in used.tolist())
-        documents = Documents(vocabulary=vocabulary, numbers=numbers.astype(np.int32), ends=documents.ends)
+    documents = drop_unused(documents) if once else documents
     gold, doc_ids = csr_array(given.gold[kept]), [given.doc_ids[row] for row in kept]
     return replace(given, documents=documents, doc_ids=doc_ids, gold=gold, rows=np.zeros(0, dtype=np.int64))
 

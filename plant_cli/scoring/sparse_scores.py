@@ -12,13 +12,16 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
 
 from plant_cli.api.options import FIXED_SEED
-from plant_cli.data.blocks import top_k
+from plant_cli.data.blocks import top_k, work_ahead
+from plant_cli.runs.processes import default_threads
+from plant_cli.runs.session import stop_if_asked
 
 Floats32 = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 LABELS_LISTED = 200  # labels that a list holds
 DOCUMENTS_PER_LEFT_OUT = 5  # no more than one training document in so many is left out at a time
-DOCUMENT_LABEL_PAIRS = 1 << 24  # (document, label) pairs held at a time
+DOCUMENT_LABEL_PAIRS = 1 << 24  # (document, label) pairs held at a time by each thread
+BLOCKS_TOGETHER = 8  # threads, at most
 DOCUMENTS_BETWEEN_CHECKS = 64  # documents ranked between two checks whether the user stops
 
 
@@ -191,9 +194,25 @@ def keep_best(values: Floats32 | csr_array, k: int = LABELS_LISTED) -> SparseSco
     return SparseScores(matrix=matrix, floors=np.array(floors, dtype=np.float32)[:, None])
 
 
-def score_blocks(documents: int, labels: int, score: Callable[[slice], Floats32 | csr_array], k: int = LABELS_LISTED) -> SparseScores:
-    """The k best labels of each of B documents of L labels, scored in blocks [b, L], so that few pairs are held at a time."""
-    return SparseScores.join((keep_best(score(block), k) for block in cut_rows(documents, labels)), labels)
+def score_blocks(
+    documents: int, labels: int, score: Callable[[slice], Floats32 | csr_array], k: int = LABELS_LISTED, *, held: int = 0
+) -> SparseScores:
+    """The k best labels of each of B documents of L labels, scored in blocks [b, L], so that few pairs are held at a time.
+
+    Threads score a block each; between blocks the work may be stopped. `held`: what is held of a document, if more than its labels.
+    """
+    blocks = list(cut_rows(documents, max(labels, held)))
+    threads = min(len(blocks), default_threads(), BLOCKS_TOGETHER)
+
+    def best(block: slice) -> SparseScores:
+        return keep_best(score(block), k)
+
+    def collect() -> Iterator[SparseScores]:
+        for part in work_ahead(best, blocks, threads) if threads > 1 else map(best, blocks):
+            stop_if_asked()
+            yield part
+
+    return SparseScores.join(collect(), labels)
 
 
 def cut_rows(rows: int, width: int, pairs: int = DOCUMENT_LABEL_PAIRS) -> Iterator[slice]:

@@ -45,6 +45,21 @@ class TopLabels:
         pairs = scores.matrix.shape[0] * scores.matrix.shape[1]
         return cls(labels=labels, scores=distinct_probabilities(logits.astype(np.float64)), assigned_share=above / max(1, pairs))
 
+    @classmethod
+    def join(cls, parts: Sequence[TopLabels]) -> TopLabels:
+        """The best labels of consecutive documents as one; those of scorers, without a network."""
+        if len(parts) == 1:
+            return parts[0]
+        labels, scores = (np.concatenate([getattr(part, name) for part in parts]) for name in ("labels", "scores"))
+        return cls(
+            labels=labels,
+            scores=scores,
+            assigned_share=sum(part.assigned_share * len(part.labels) for part in parts) / max(1, len(labels)),
+            parts={name: cls.join([part.parts[name] for part in parts]) for name in parts[0].parts},
+            trust=None if parts[0].trust is None else np.concatenate([part.trust for part in parts if part.trust is not None]),
+            reasons=[row for part in parts for row in part.reasons],
+        )
+
     def bar(self, excluded: Rows, k: int | None = None) -> TopLabels:
         """The same with excluded labels behind all others, at score 0; with `k` the k best labels that are not excluded."""
         out = np.isin(self.labels, excluded)

@@ -9,10 +9,14 @@ from typing import Any
 
 import numpy as np
 
+import plant_cli
 from plant_cli.api import DataError, ScorerSpec, Split
+from plant_cli.runs.folder import CHECKPOINTS_FOLDER
+from plant_cli.runs.session import checking
 from plant_cli.scoring.calibration import Calibrated, calibrate
 from plant_cli.scoring.excluded_labels import find_excluded
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, ScoredDocuments, score_parts
+from plant_cli.scoring.kept_scorers import KeptScorers
 from plant_cli.scoring.scorer_files import write_scorers
 from plant_cli.scoring.scorer_fitting import FusionFit, fit_scorers
 from plant_cli.scoring.top_labels import TopLabels
@@ -38,6 +42,11 @@ class AloneResult:
 
 def finetune_scorers(given: StageInputs, options: FinetuneOptions) -> AloneResult:
     """Fit scorers on train, calibrate them and tune the threshold on validation; all is saved in the stage's folder."""
+    with checking(partial(given.session.check, "while scorers were calibrated", "scorers that are fitted and calibrated")):
+        return _finetune(given, options)
+
+
+def _finetune(given: StageInputs, options: FinetuneOptions) -> AloneResult:
     fit = fit_chosen(given, options)
     if fit is None:
         raise DataError(
@@ -64,22 +73,35 @@ def finetune_scorers(given: StageInputs, options: FinetuneOptions) -> AloneResul
 
 
 def fit_chosen(given: StageInputs, options: FinetuneOptions) -> FusionFit | None:
-    """Fit the scorers that the options name, and score validation; None without scorers."""
+    """Fit the scorers that the options name, and score validation; None without scorers. A stop leaves those that are fitted."""
     corpus = given.corpus
     if not options.chosen_scorers:
         return None
-    return fit_scorers(
-        [given.component(ScorerSpec, one) for one in options.chosen_scorers],
-        corpus.gold_labels("train"),
-        given.words("train"),
-        corpus.labels,
-        corpus.analyser,
-        given.session.reporter,
-        seed=given.machine.seed,
-        validation=given.words("validation") if corpus.has_split("validation") else None,
-        allow_missing=options.allow_missing,
-        check=partial(given.session.check, "while scorers were fitted", "all scorers fitted"),
-    )
+    with checking(partial(given.session.check, "while scorers were fitted", "all scorers fitted")):
+        return fit_scorers(
+            [given.component(ScorerSpec, one) for one in options.chosen_scorers],
+            corpus.gold_labels("train"),
+            given.words("train"),
+            corpus.labels,
+            corpus.analyser,
+            given.session.reporter,
+            seed=given.machine.seed,
+            validation=given.words("validation") if corpus.has_split("validation") else None,
+            allow_missing=options.allow_missing,
+            kept=_keep(given),
+        )
+
+
+def _keep(given: StageInputs) -> KeptScorers:
+    corpus, machine = given.corpus, given.machine
+    origin = {
+        "plant": plant_cli.__version__,
+        "data": corpus.data_hash,
+        "labels": corpus.labels.hash,
+        "analyser": corpus.analyser.hash,
+        "seed": machine.seed,
+    }
+    return KeptScorers(folder=given.session.folder / CHECKPOINTS_FOLDER, origin=origin, warn=given.session.reporter.warn)
 
 
 def rank_scored(judge: Judge, scored: ScoredDocuments, *, left_out: bool = False) -> tuple[Calibrated, TopLabels]:
@@ -131,3 +153,4 @@ def save_combination(
         **({} if fit is None else {"missing": dict(fit.missing)}),
     }
     write_scorers(given.session.folder, combination, figures, given.corpus.labels.hash, given.corpus.analyser.hash)
+    _keep(given).drop()

@@ -31,9 +31,9 @@ NEIGHBOURS_NAMED = 2  # training documents of a reason
 def fit(options: NeighboursOptions, given: ScorerInput) -> FittedScorer:
     """Vectors of the training documents; left-out scores compare a document with the others."""
     pieces = options.cuts_words(len(given.documents))
-    views = [Train.fit(given.documents, pieces=pieces)]
+    views = [Train.fit(given.documents, pieces=pieces, reporter=given.reporter)]
     if options.lead:
-        views.append(Train.fit(cut_leads(given.documents, options.lead), pieces=pieces))
+        views.append(Train.fit(cut_leads(given.documents, options.lead), pieces=pieces, reporter=given.reporter))
     scorer = NeighbourScorer(options=options, views=views, gold=given.gold.astype(np.float32), doc_ids=tuple(given.doc_ids))
     return FittedScorer(scorer=scorer, left_out=[scorer.compare(view, view.vectors[given.rows], given.rows) for view in views])
 
@@ -67,7 +67,7 @@ class NeighbourScorer:
                 return leave_out_neighbours(similar, own, gold, options.neighbours, options.power)
             return score_neighbours(similar, gold, options.neighbours, options.power)
 
-        return score_blocks(vectors.shape[0], max(gold.shape), score).matrix[:, : gold.shape[1]]
+        return score_blocks(vectors.shape[0], gold.shape[1], score, held=gold.shape[0]).matrix
 
     def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
         """The nearest training documents that have the label."""

@@ -41,8 +41,11 @@ def fit(options: TitlesOptions, given: ScorerInput) -> FittedScorer:
     places = {piece: place for place, piece in enumerate(pieces)}
     counts = count_pieces(given.names, cut_vocabulary(given.names, places))
     frequency, words = document_frequencies(counts), cut_vocabulary(given.documents, places)
-    for block in cut_rows(len(given.documents), DOCUMENTS_PER_BLOCK, DOCUMENTS_PER_BLOCK * DOCUMENTS_PER_BLOCK):
-        frequency += document_frequencies(count_pieces(given.documents.take(np.arange(block.start, block.stop)), words))
+    with given.reporter.progress("titles", len(given.documents), "documents") as task:
+        for block in cut_rows(len(given.documents), 1, DOCUMENTS_PER_BLOCK):
+            some = given.documents.take(np.arange(block.start, block.stop))
+            frequency += document_frequencies(count_pieces(some, words))
+            task.advance(len(some))
     idf = inverse_frequency(len(given.documents) + len(given.names), frequency).astype(np.float32)
     titles = tuple(
         " ".join(given.names.vocabulary[number] for number in given.names.numbers[first:last])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, diags_array, eye_array, hstack
 
-from plant_cli.api import Documents, Reason
+from plant_cli.api import Documents, Reason, Reporter, SilentReporter
 from plant_cli.kit import (
     NearestDocuments,
     Similarity,
@@ -49,10 +49,13 @@ class Vectoriser:
     idf: Floats32  # inverse document frequency of words, then of n-grams [V + G]
 
     @classmethod
-    def fit(cls, documents: Documents, *, pieces: bool) -> tuple[Vectoriser, csr_array]:
+    def fit(
+        cls, documents: Documents, *, pieces: bool, advance: Callable[[int], None] = lambda documents: None
+    ) -> tuple[Vectoriser, csr_array]:
         """The vectoriser of training documents, by n-grams, too, if `pieces`, and their vectors, csr [N, V + G].
 
-        Terms are counted twice, block by block, so that memory holds the vectors and nothing else of their size.
+        Terms are counted twice, block by block, so that memory holds the vectors and nothing else of their size. `advance` is told how
+        many documents were counted.
         """
         grams = tuple(number_grams(documents.vocabulary)) if pieces else ()
         empty = cls(words=tuple(documents.vocabulary), pieces=grams, idf=np.zeros(0, dtype=np.float32))
@@ -63,12 +66,18 @@ class Vectoriser:
             cells += sum(counts.nnz for counts in counted)
             for frequency, counts in zip(frequencies, counted, strict=True):
                 frequency += document_frequencies(counts)
+            advance(counted[0].shape[0])
         idf = [
             inverse_frequency(len(documents), frequency) * weigh_numbers(terms)
             for terms, frequency in zip((empty.words, grams), frequencies, strict=False)
         ]
         fitted = cls(words=empty.words, pieces=grams, idf=np.concatenate(idf).astype(np.float32))
-        vectors = map(fitted.weigh, empty.count_blocks(documents, blocks))
+
+        def weigh(counted: Sequence[csr_array]) -> csr_array:
+            advance(counted[0].shape[0])
+            return fitted.weigh(counted)
+
+        vectors = map(weigh, empty.count_blocks(documents, blocks))
         return fitted, stack_rows(vectors, len(documents), len(fitted.idf), cells)
 
     @cached_property
@@ -149,11 +158,12 @@ class Train:
         return NearestDocuments(self.vectors)
 
     @classmethod
-    def fit(cls, documents: Documents, *, pieces: bool) -> Train:
+    def fit(cls, documents: Documents, *, pieces: bool, reporter: Reporter | None = None) -> Train:
         """Of training documents [N], by n-grams, too, if `pieces`."""
 
         def make() -> Train:
-            vectoriser, vectors = Vectoriser.fit(documents, pieces=pieces)
+            with (reporter or SilentReporter()).progress("vectors of train", 2 * len(documents), "documents") as task:
+                vectoriser, vectors = Vectoriser.fit(documents, pieces=pieces, advance=task.advance)
             return cls(vectoriser=vectoriser, vectors=vectors)
 
         return documents.remember(("plant_scorers.vectors", pieces), make)

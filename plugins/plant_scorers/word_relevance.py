@@ -47,15 +47,16 @@ def fit(options: WordsOptions, given: ScorerInput) -> FittedScorer:
     words = tuple(documents.vocabulary[column] for column in kept.tolist())
     counts = csr_array(documents.counts[:, kept])
     weights = weigh_numbers(words)
-    scorer = WordScorer(
-        words=words,
-        idf=(inverse_frequency(len(documents), document_frequencies(counts)) * weights).astype(np.float32),
-        relevance=measure_relevance(counts, given.gold, positive_information, options.terms),
-    )
-    if len(documents) < 2 or not len(given.rows):
-        return FittedScorer(scorer=scorer, left_out=[no_scores(len(given.rows), given.gold.shape[1])])
-    left_out = leave_out_words(counts, given.gold, positive_information, given.rows, min_df=options.min_df, weights=weights)
-    return FittedScorer(scorer=scorer, left_out=[left_out.matrix])
+    idf = (inverse_frequency(len(documents), document_frequencies(counts)) * weights).astype(np.float32)
+    leaves_out = len(documents) > 1 and len(given.rows) > 0
+    left_out = no_scores(len(given.rows), given.gold.shape[1])
+    with given.reporter.progress("words", (1 + leaves_out) * given.gold.shape[1], "labels") as task:
+        relevance = measure_relevance(counts, given.gold, positive_information, options.terms, task.advance)
+        if leaves_out:
+            left_out = leave_out_words(
+                counts, given.gold, positive_information, given.rows, min_df=options.min_df, weights=weights, advance=task.advance
+            ).matrix
+    return FittedScorer(scorer=WordScorer(words=words, idf=idf, relevance=relevance), left_out=[left_out])
 
 
 @dataclass(frozen=True, kw_only=True)

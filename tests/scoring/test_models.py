@@ -55,6 +55,31 @@ def test_documents_stand_alone(model: TrainedModel) -> None:
     np.testing.assert_allclose(alone.scores[0], together.scores[1], atol=1e-6)
 
 
+def test_documents_are_scored_some_after_others(model: TrainedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: dict[int, Any] = {}
+    scoring = Scoring(
+        name="texts",
+        k=3,
+        batch=1,
+        reporter=SilentReporter(),
+        parts=True,
+        reasons=True,
+        keep=lambda rows, logits: kept.update(zip(rows.tolist(), logits, strict=True)),
+    )
+    whole, logits = model.score(TEXTS, scoring), dict(kept)
+    monkeypatch.setattr("plant_cli.scoring.fused_scorers.DOCUMENTS_SCORED", 3)
+    found = model.score(TEXTS, scoring)
+    for one, other in ((whole, found), (whole.parts["titles"], found.parts["titles"])):
+        np.testing.assert_array_equal(one.labels, other.labels)
+        np.testing.assert_allclose(one.scores, other.scores, rtol=1e-6)
+    assert (found.assigned_share, found.reasons) == (pytest.approx(whole.assigned_share), whole.reasons)
+    assert sorted(kept) == list(range(len(TEXTS)))
+    np.testing.assert_allclose(kept[3], logits[3], rtol=1e-5)
+    assert model.scorers is not None
+    joined = model.scorers.score(model.split(TEXTS), SilentReporter(), "texts")
+    assert (len(joined), joined.pairs.rows.max()) == (4, 3)
+
+
 def test_saved_and_loaded(model: TrainedModel, tmp_path: Path) -> None:
     _, labels = clinic()
     write_scorers(tmp_path, model.combination, {}, labels.hash, PLAIN.hash)

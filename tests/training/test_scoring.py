@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,10 +11,10 @@ from typing import Any
 
 import polars as pl
 import pytest
-from clinic import Clinic
+from clinic import Clinic, Interrupting
 from plant_scorers.word_relevance import WordScorer
 
-from plant_cli.api import ArtefactError, ComponentError, DataError, Documents, Request, SilentReporter, UsageError
+from plant_cli.api import ArtefactError, ComponentError, DataError, Documents, Interrupted, Request, SilentReporter, UsageError
 from plant_cli.registry import installed
 from plant_cli.runs.runner import run_stage
 from plant_cli.scoring.calibration import calibrate
@@ -22,6 +23,7 @@ from plant_cli.scoring.scorer_files import SCORERS_FILE
 from plant_cli.scoring.scorer_fitting import DOCUMENTS_LEFT_OUT
 
 ALONE = "finetune.network=false"
+THREE = (ALONE, "finetune.scorers=[words, titles, neighbours]")
 
 
 def test_a_run_without_a_network_goes_through_all_stages(trained: Clinic, tmp_path: Path) -> None:
@@ -70,6 +72,39 @@ def test_a_scorer_alone_and_options_of_a_scorer(trained: Clinic) -> None:
     assert stored["scorers"][0]["options"]["min_df"] == 1
     with pytest.raises(ComponentError, match="wrods"):
         trained.run("finetune", ALONE, "finetune.scorers=[wrods]", force=True)
+
+
+@pytest.mark.parametrize(
+    ("begins", "after", "kept"),
+    [("words", 1, 0), ("titles", 1, 1), ("vectors of train", 1, 2), ("scorers: validation", 1, 3)],
+)
+def test_ctrl_c_leaves_the_fitted_scorers_and_resume_fits_the_others(trained: Clinic, begins: str, after: int, kept: int) -> None:
+    with pytest.raises(Interrupted, match="stopped while scorers were fitted"):
+        trained.run("finetune", *THREE, reporter=Interrupting(begins, after))
+    checkpoints = trained.path / "finetune" / "checkpoints"
+    assert len(list(checkpoints.glob("scorer-*/DONE"))) == kept
+    told = SilentReporter()
+    trained.run("finetune", *THREE, reporter=told, resume=True)
+    assert len([note for note in told.notes if note.endswith("as it was fitted before the stop")]) == kept
+    assert not checkpoints.exists()
+    resumed = trained.record("finetune")["outputs"]
+    trained.run("finetune", *THREE, force=True)
+    assert resumed == trained.record("finetune")["outputs"]
+
+
+def test_a_kept_scorer_of_other_options_or_with_damage_is_fitted_again(trained: Clinic) -> None:
+    with pytest.raises(Interrupted):
+        trained.run("finetune", *THREE, reporter=Interrupting("scorers: validation", 1))
+    checkpoints = trained.path / "finetune" / "checkpoints"
+    half = checkpoints / "scorer-words" / "fitted.safetensors"
+    half.write_bytes(half.read_bytes()[:1000])  # cut off
+    other = checkpoints / "scorer-titles"
+    shutil.rmtree(other)
+    shutil.copytree(checkpoints / "scorer-neighbours", other)  # whole, and of another scorer
+    told = SilentReporter()
+    trained.run("finetune", *THREE, reporter=told, resume=True)
+    assert [note for note in told.notes if "before the stop" in note] == ["scorer neighbours: as it was fitted before the stop"]
+    assert any("the scorer 'words' as it was fitted" in warning and "made again" in warning for warning in told.warnings)
 
 
 def test_damaged_and_missing_files_are_told(trained: Clinic) -> None:
