@@ -68,10 +68,15 @@ def choose_hardware(machine: MachineSection) -> Hardware:
         device = find_device(f"cuda:{local_rank()}")
     if device.type == "cuda" and device.index is not None:
         torch.cuda.set_device(device)
-    fast = machine.precision == "bf16"
-    if machine.precision == "auto":
+    return Hardware(device=device, dtype=find_dtype(device, machine.precision), processes=join_processes())
+
+
+def find_dtype(device: torch.device, precision: str) -> torch.dtype:
+    """The number format of products on a device, for a machine section's `precision`; auto: bf16 where the device has it."""
+    fast = precision == "bf16"
+    if precision == "auto":
         fast = torch.cuda.is_bf16_supported() if device.type == "cuda" else device.type == "cpu" and cpu_has_bf16()
-    return Hardware(device=device, dtype=torch.bfloat16 if fast else torch.float32, processes=join_processes())
+    return torch.bfloat16 if fast else torch.float32
 
 
 def free_memory(device: torch.device) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,8 +26,12 @@ from plant_cli.api.model import TokenBatch
 from plant_cli.data.files import hash_strings
 from plant_cli.network import quantization
 from plant_cli.network.bert import Bert, load_bert, make_bert
+from plant_cli.network.bf16_models import Bf16Model, is_short, unmasked
+from plant_cli.network.compute import send
 from plant_cli.network.gguf_models import read_gguf_model
+from plant_cli.network.hardware import find_device, find_dtype
 from plant_cli.network.profile import HuggingFaceOptions, Packed, PublishedShape
+from plant_cli.network.recomputation import Recomputation
 from plant_cli.network.windows import check_overlap, cut, join_windows, readable_positions, restore_trainable, save_trainable, split_layers
 from plant_cli.runs.steps import is_at_hand
 
@@ -49,6 +53,7 @@ class Profile:
     published: str | None = None  # hub id under which others find the same weights, where `model` is a folder
     kind: Literal["encoder", "causal"] = "encoder"
     device: str = "auto"  # where quantised weights are made (auto: the first GPU, else the processor)
+    precision: str = "auto"  # of products (`MachineSection`)
     prompt: str = ""
     """Words that the model was trained to read first, such as `passage:`; every window begins with them, and their hidden states are
     left out. No space at the end: the tokenizer puts one before the text that follows."""
@@ -108,12 +113,29 @@ class HuggingFaceBackbone:
         spans = [np.asarray(row[:limit], dtype=np.int32).reshape(-1, 2) for row in tokens["offset_mapping"]]
         return TokenBatch(ids=ids, spans=spans, dropped=[max(0, len(row) - limit) for row in tokens["input_ids"]])
 
+    @cached_property
+    def short(self) -> Bf16Model | None:
+        """What makes the network compute in bf16 throughout; None where it does not."""
+        return Bf16Model(self.network) if is_short(self.network, self.options) else None
+
+    @cached_property
+    def recomputation(self) -> Recomputation:
+        """Which batches compute their activations twice."""
+        return Recomputation(self.network, self.options.gradient_checkpointing)
+
     def encode(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
         """Hidden states [B, T, H] and mask [B, T]."""
         windows = cut(batch, size=self.window, overlap=self.overlap, prefix=self.prefix, suffix=self.suffix, pad=self.pad)
         device = next(self.network.parameters()).device
-        uncached = {"use_cache": False} if getattr(self.network.config, "use_cache", None) is not None else {}
-        states = self.network(input_ids=windows.ids.to(device), attention_mask=windows.mask.to(device).long(), **uncached)
+        given: dict[str, Any] = {"use_cache": False} if getattr(self.network.config, "use_cache", None) is not None else {}
+        with ExitStack() as stack:
+            able = self.short is not None and self.profile.kind == "causal"
+            if not (able and stack.enter_context(unmasked(self.network.config, windows.ids.shape[1]))):
+                given["attention_mask"] = send(windows.mask.long(), device)
+            if self.short is not None:
+                stack.enter_context(self.short.ready(device))
+            self.recomputation.choose(windows.ids.numel())
+            states = self.network(input_ids=send(windows.ids, device), **given)
         return join_windows(states.last_hidden_state.float(), windows)  # quantised networks may give bf16; decoders read fp32
 
     def module(self) -> nn.Module:
@@ -227,7 +249,7 @@ def _load_any(profile: Profile, options: HuggingFaceOptions) -> Any:
     with _explained(profile):
         network = _make_network(profile, options, formats, weightless=weightless)
     if options.quantization != "none" and not weightless:
-        quantization.freeze(network, options)
+        network = quantization.freeze(network, options, find_dtype(find_device(profile.device), profile.precision))
     return prepare_network(network, profile, options)
 
 
@@ -261,10 +283,9 @@ def _make_network(profile: Profile, options: HuggingFaceOptions, formats: Mappin
 def prepare_network(network: Any, profile: Profile, options: HuggingFaceOptions) -> Any:
     """A loaded model made ready to learn: trainable weights, activations that the backward pass computes again, and adapters."""
     network.requires_grad_(options.adapter == "full")
-    if options.gradient_checkpointing:
+    if options.gradient_checkpointing is not False:
         enable = getattr(network, "activation_checkpointing_enable", None) or network.gradient_checkpointing_enable  # older transformers
-        enable()
-        network.enable_input_require_grads()  # the first layer is recomputed too, although nothing before it learns
+        enable({"use_reentrant": False})
     if options.adapter in ("lora", "dora"):
         targets = profile.other_targets.get(network.config.model_type, profile.adapter_targets)
         return quantization.add_adapter(network, profile.model, targets, options)

@@ -18,6 +18,7 @@ from torch.nn.utils import parametrize
 
 from plant_cli.api import ArtefactError, ComponentError
 from plant_cli.data.files import hash_strings, read_json, write_json
+from plant_cli.network.bf16_models import answers_in_bf16, wants_bf16, wants_expansion
 from plant_cli.network.profile import HuggingFaceOptions
 from plant_cli.network.tensors import read_tensors
 
@@ -73,14 +74,17 @@ def refuse_stored_format(config: Any, model: str, options: HuggingFaceOptions) -
         )
 
 
-def freeze(network: Any, options: HuggingFaceOptions) -> None:
-    """Freeze quantised weights; what is not quantised computes in fp32. Experts (one tensor for all of a layer) go to 4 bits here.
+def freeze(network: Any, options: HuggingFaceOptions, dtype: torch.dtype = torch.float32) -> Any:
+    """The network with frozen weights. What is not quantised computes in fp32, or in bf16 where products do (`dtype`) and the model can.
+
+    Experts (one tensor for all of a layer) go to 4 bits here.
 
     On processors with bf16, bitsandbytes' evaluation puts 4-bit weights into a layout that has no gradient, and leaves them there: training
     would go on after the first validation without the gradients that pass through them. That layout is therefore refused.
     """
     from peft import prepare_model_for_kbit_training
 
+    short = wants_bf16(options, dtype)
     if options.quantization == "nf4":
         from bitsandbytes.nn.parametrize import replace_parameter_4bit
 
@@ -90,7 +94,7 @@ def freeze(network: Any, options: HuggingFaceOptions) -> None:
                 (name, p) for name, p in part.named_parameters(recurse=False) if p.ndim == 3
             ]  # transformers leaves these as they are
             for name, parameter in experts:
-                parameter.data = parameter.data.float()
+                parameter.data = parameter.data.to(torch.bfloat16 if short else torch.float32)
                 replace_parameter_4bit(part, name, compress_statistics=True, quant_type="nf4")
     if options.quantization == "int8":
         from bitsandbytes.nn import Linear8bitLt
@@ -98,7 +102,10 @@ def freeze(network: Any, options: HuggingFaceOptions) -> None:
         for part in network.modules():
             if isinstance(part, Linear8bitLt):
                 part.forward = partial(_by_rows, part.forward)  # no closure: copies of the module have their own
-    prepare_model_for_kbit_training(network, use_gradient_checkpointing=False)
+    network.requires_grad_(False)
+    if not short or not answers_in_bf16(network):
+        return prepare_model_for_kbit_training(network, use_gradient_checkpointing=False)
+    return network.dequantize(dtype=torch.bfloat16).requires_grad_(False) if wants_expansion(network, options) else network
 
 
 def _by_rows(forward: Callable[[Tensor], Tensor], states: Tensor) -> Tensor:
@@ -200,7 +207,8 @@ def merge_adapter(network: Any, options: HuggingFaceOptions) -> Any:
             network.save_pretrained(folder, safe_serialization=True, **ADAPTER_ALONE)
             network = network.unload()
         if options.quantization != "none":
-            network = network.dequantize(dtype=torch.bfloat16)
+            if getattr(network, "hf_quantizer", None) is not None:  # else its weights have been written out
+                network = network.dequantize(dtype=torch.bfloat16)
             experts = [(part, name) for part in network.modules() for name in getattr(part, "parametrizations", {})]
             for part, name in experts:
                 parametrize.remove_parametrizations(part, name)

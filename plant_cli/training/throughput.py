@@ -42,13 +42,17 @@ def _finish(device: torch.device) -> None:
         torch.mps.synchronize()
 
 
+def _count_added(result: Sequence[int], left: Sequence[int], right: Sequence[int], **_: object) -> int:
+    return 2 * left[0] * left[1] * right[1]
+
+
 def count_operations(run: Callable[[], object], formulas: Mapping[Any, Callable[..., int]] | None = None) -> int:
     """Floating-point operations of all matrix products in a computation, recomputed ones included.
 
     What torch has no formula for counts nothing: kernels of our own, its fused attention on processors. `formulas` are those of further
     torch operators, each a function of the shapes of the arguments and of `out_shape`.
     """
-    counter = FlopCounterMode(display=False, custom_mapping=dict(formulas or {}))
+    counter = FlopCounterMode(display=False, custom_mapping={torch.ops.aten.addmm_: _count_added, **(formulas or {})})
     counter.mod_tracker = _WholeComputation()  # type: ignore[assignment]
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # torch's whole layers have no formula, their products have

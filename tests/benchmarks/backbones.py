@@ -76,6 +76,7 @@ class Case:
     hardware: Hardware
     tokens: TokenBatch
     split: Split
+    expand: bool | None = None  # whether weights are kept in bf16
 
     @property
     def rows(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -83,7 +84,7 @@ class Case:
 
     @property
     def options(self) -> CausalOptions:
-        return CausalOptions(model=self.family)
+        return CausalOptions(model=self.family, expand_weights=self.expand)
 
     def decoder(self) -> LabelAttention:
         shape = DecoderShape(hidden=self.config.hidden_size, labels=self.labels)

@@ -113,6 +113,7 @@ def random_network(config: Any, options: CausalOptions, device: torch.device) ->
             drawn = nn.Parameter(values, requires_grad=False)
         setattr(network.get_submodule(place), leaf, drawn)
     quantizer.postprocess_model(network)
+    network.hf_quantizer = quantizer
     nn.Module.to(network, device)  # the positions' frequencies
     return network
 
@@ -123,7 +124,7 @@ class RandomBackbone(HuggingFaceBackbone):
     def __init__(self, family: str, config: Any, options: CausalOptions, device: torch.device, window: int) -> None:
         profile = Profile(model=family, adapter_targets=FAMILIES[family].targets, kind="causal", device=str(device))
         network = random_network(config, options, device)
-        quantization.freeze(network, options)
+        network = quantization.freeze(network, options, torch.bfloat16)
         self.network = prepare_network(network, profile, options)
         self.window, self.overlap, self.max_length = window, options.overlap, options.max_tokens
         self.hidden_size = config.hidden_size

@@ -62,7 +62,7 @@ def test_it_learns_is_saved_and_comes_back(
 def test_defaults_are_the_published_recipe_and_a_generic_family_asks_for_the_model() -> None:
     options = BY_NAME["mistral"].options()()
     assert (options.model, options.adapter, options.quantization) == ("mistralai/Mistral-7B-Instruct-v0.3", "lora", "nf4")
-    assert (options.lora_rank, options.lora_alpha, options.lora_dropout, options.gradient_checkpointing) == (16, 32.0, 0.05, True)
+    assert (options.lora_rank, options.lora_alpha, options.lora_dropout, options.gradient_checkpointing) == (16, 32.0, 0.05, None)
     options = BY_NAME["modernbert"].options()()
     assert (options.model, options.adapter, options.quantization) == ("answerdotai/ModernBERT-base", "full", "none")
     for generic in ("hf-encoder", "hf-causal"):
