@@ -70,10 +70,8 @@ class Bf16Model:
     """A frozen network in bf16; its adapters, which peft made, have copies in the type of its products."""
 
     def __init__(self, network: nn.Module, dtype: torch.dtype = torch.bfloat16) -> None:
-        from peft.tuners.lora import LoraLayer
-
         self.dtype = dtype
-        self.layers: list[Any] = [part for part in network.modules() if isinstance(part, LoraLayer)]
+        self.layers: list[Any] = [part for part in network.modules() if hasattr(part, "lora_A") and hasattr(part, "base_layer")]
         self.copies: list[Tensor] = []  # A and B of each layer, and s A and s B for its scale s
         for layer in self.layers:
             layer.forward = MethodType(_adapted, layer)

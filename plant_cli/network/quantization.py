@@ -97,10 +97,8 @@ def freeze(network: Any, options: HuggingFaceOptions, dtype: torch.dtype = torch
                 parameter.data = parameter.data.to(torch.bfloat16 if short else torch.float32)
                 replace_parameter_4bit(part, name, compress_statistics=True, quant_type="nf4")
     if options.quantization == "int8":
-        from bitsandbytes.nn import Linear8bitLt
-
         for part in network.modules():
-            if isinstance(part, Linear8bitLt):
+            if type(part).__name__ == "Linear8bitLt":
                 part.forward = partial(_by_rows, part.forward)  # no closure: copies of the module have their own
     network.requires_grad_(False)
     if not short or not answers_in_bf16(network):
