@@ -54,7 +54,7 @@ LABELS_WALKED = 2048
 SCORES_HELD = 1 << 22
 """Scores of one head that the products hold at a time; in bf16 each takes 12 bytes on the way back."""
 ENTRIES = 2048
-"""Scores that one program of the products' kernels holds at a time."""
+"""Scores that one program of the products' kernels holds at a time, of 128 or 512 positions."""
 ROOM = 256
 """Padding and chosen labels can be read up to a multiple of this, which no tile exceeds."""
 
@@ -362,7 +362,7 @@ def _blocks(batch: _Batch, chosen: Tensor | None) -> Iterator[_Block]:
     groups, most = (1, labels) if every else (documents, most)
     tables, texts = torch.stack(batch[:2]), torch.stack(batch[2:4]).view(2 * groups, -1, heads * size)
     step = max(1, SCORES_HELD // (documents * positions) // LABEL_MULTIPLE) * LABEL_MULTIPLE
-    across = min(triton.next_power_of_2(positions), ENTRIES // 4)
+    across = 128 if positions <= 128 else 512
     settings = {"ALL": every, "FACTOR": size**-0.5 * math.log2(math.e), "ROWS": ENTRIES // across, "ACROSS": across}
     for head in range(heads):
         columns = slice(head * size, (head + 1) * size)

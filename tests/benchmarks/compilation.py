@@ -41,7 +41,7 @@ def programs(kinds: list[str], sizes: list[int]) -> Iterator[tuple[str, Any, dic
             "lined": "*i64",
             "counts": "*i32",
         }
-        of_rows = {"ALL": False, "FACTOR": 1.0, "SCALE": 1.0, "ROWS": 4, "ACROSS": attention.ENTRIES // 4}
+        of_rows = {"ALL": False, "FACTOR": 1.0, "SCALE": 1.0, "ROWS": 4, "ACROSS": 512}
         for part, kernel in (("forward", attention._average_rows), ("backward", attention._pull_rows)):
             yield f"products {part}, {kind}", kernel, types, {name: of_rows[name] for name in kernel.arg_names if name in of_rows}
         for size in sizes if TYPES[kind] in attention.FUSED_TYPES else []:

@@ -127,7 +127,7 @@ def settle(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def seconds(step: Step, device: str, budget: float = 0.05) -> float:
+def seconds(step: Step, device: str, budget: float = 0.03) -> float:
     """Of a step, in a row of steps; the better of two rows."""
     step()
     settle(device)
@@ -239,8 +239,8 @@ def try_tile(job: tuple[argparse.Namespace, str, str, Sequence[int]]) -> float:
         with torch.no_grad():
             kernels._average_fused(batch, shipped[0], None)
             if place == 0:
-                return seconds(lambda: kernels._average_fused(batch, chosen[0], None), options.device, 0.03)
-            return seconds(lambda: kernels._pull_fused(batch, chosen[1:], inputs.upstream), options.device, 0.03)
+                return seconds(lambda: kernels._average_fused(batch, chosen[0], None), options.device)
+            return seconds(lambda: kernels._pull_fused(batch, chosen[1:], inputs.upstream), options.device)
     except Exception as problem:  # one tile that fails costs the others nothing
         print(f"{shape}, {name}, {sizes}: {type(problem).__name__}: {str(problem)[:100]}", flush=True)
         return float("nan")

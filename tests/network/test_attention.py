@@ -511,16 +511,32 @@ def test_tiles_beyond_a_cards_shared_memory_leave_the_work_to_the_products(monke
     assert_equals_blocks("several tiles of labels and positions", torch.bfloat16, "cpu", 1e-5, 0.02)
 
 
-@pytest.mark.skipif(not CARD, reason="no graphics card, or Triton's interpreter is on")
-@shapes
+compiled = pytest.mark.skipif(not CARD, reason="no graphics card, or Triton's interpreter is on")
+
+
+@compiled
+@pytest.mark.parametrize("shape", ["several tiles of labels and positions", "a head too wide to be fused", "one label, one position"])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-4), (torch.bfloat16, 0.02)], ids=str)
 def test_compiled_kernels_equal_the_blocks(shape: str, dtype: torch.dtype, tolerance: float) -> None:
     assert_equals_blocks(shape, dtype, "cuda", tolerance, tolerance)
 
 
-@pytest.mark.skipif(not CARD, reason="no graphics card, or Triton's interpreter is on")
-@pytest.mark.parametrize("size", [16, 48, 64, 128, 256, 384])
-@pytest.mark.parametrize("share", [0.1, 1.0])
-def test_compiled_tiles_of_every_size_equal_the_blocks(size: int, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+@compiled
+@pytest.mark.parametrize("size", [48, 64, 128, 256, 384])
+def test_compiled_kernels_of_every_width_equal_the_blocks(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SHAPES, "drawn", (2100, 2, size, 3, 300))
-    assert_equals_blocks("drawn", torch.bfloat16, "cuda", 0.02, 0.05, share)
+    for share in (0.1, 1.0):
+        assert_equals_blocks("drawn", torch.bfloat16, "cuda", 0.02, 0.05, share)
+
+
+@compiled
+@pytest.mark.parametrize("size", [48, 384])
+def test_compiled_kernels_score_wanted_pairs_as_among_all(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SHAPES, "drawn", (2100, 2, size, 3, 300))
+    inputs, mask, heads = draw("drawn", torch.bfloat16)
+    placed, wanted = [x.detach().cuda().requires_grad_() for x in inputs], (torch.rand(3, 2100) < 0.2).cuda()
+    some, whole = (label_attention(*placed, mask.cuda(), heads=heads, wanted=pairs) for pairs in (wanted, None))
+    torch.testing.assert_close(some[wanted], whole[wanted], rtol=1e-3, atol=1e-3)
+    upstream = upstream_of(whole).to(whole) * wanted
+    for one, other in zip(torch.autograd.grad(some, placed, upstream), torch.autograd.grad(whole, placed, upstream), strict=True):
+        torch.testing.assert_close(one, other, rtol=0.02, atol=0.02)
