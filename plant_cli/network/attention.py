@@ -116,8 +116,68 @@ def log_attention(queries: Tensor, keys: Tensor, mask: Tensor, *, heads: int, wa
     Computed from log-softmax and log-sum-exp in fp32 or better, so that a position with next to no attention keeps a finite
     logarithm and a gradient. Besides inputs and result it holds a few times `LOG_ATTENTION_SCORES` numbers.
     """
-    result: Tensor = _LogAttention.apply(queries, keys, mask, heads, wanted)  # type: ignore[no-untyped-call]
-    return result
+    if queries.device.type in ONE_BY_ONE:
+        one_by_one: Tensor = _LogAttention.apply(queries, keys, mask, heads, wanted)  # type: ignore[no-untyped-call]
+        return one_by_one
+    together: Tensor = _TogetherLogAttention.apply(queries, keys, mask, heads)  # type: ignore[no-untyped-call]
+    return together
+
+
+ONE_BY_ONE = {"cpu"}
+"""Devices on which log attention goes document by document, for the wanted labels of each; elsewhere all are computed in few products."""
+
+
+class _TogetherLogAttention(torch.autograd.Function):
+    """All pairs of as many documents and labels as may be held at a time; waits for nothing that is computed. Keeps only its inputs."""
+
+    @staticmethod
+    def forward(ctx: Any, queries: Tensor, keys: Tensor, mask: Tensor, heads: int) -> Tensor:
+        result = queries.new_empty(len(keys), len(queries), keys.shape[1], dtype=torch.promote_types(queries.dtype, torch.float32))
+        for documents, labels in _pairs_at_once(queries, keys, heads):
+            logs = _weigh_together(queries[labels], keys[documents], mask[documents], heads)
+            result[documents, labels] = torch.logsumexp(logs, dim=1).sub_(math.log(heads))
+        ctx.save_for_backward(queries, keys, mask)
+        ctx.heads = heads
+        return result.masked_fill_(~mask.unsqueeze(1), -math.inf)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        queries, keys, mask = ctx.saved_tensors
+        d_queries, d_keys = (torch.zeros_like(x, dtype=gradient.dtype) for x in (queries, keys))
+        for documents, labels in _pairs_at_once(queries, keys, ctx.heads):
+            q, k = queries[labels], keys[documents]
+            logs = _weigh_together(q, k, mask[documents], ctx.heads)
+            upstream = gradient[documents, labels].masked_fill(~mask[documents].unsqueeze(1), 0).unsqueeze(1)
+            pull = torch.logsumexp(logs, dim=1, keepdim=True).nan_to_num_(neginf=0.0)  # padding: its logs stay −inf
+            pull = torch.sub(logs, pull).exp_().mul_(upstream)
+            pull -= logs.exp_() * pull.sum(-1, keepdim=True)
+            pull = pull.mul_((k.shape[2] // ctx.heads) ** -0.5).to(queries.dtype)
+            d_query = torch.matmul(pull, k.unflatten(2, (ctx.heads, -1)).transpose(1, 2)).sum(0, dtype=gradient.dtype)
+            d_queries[labels] += d_query.transpose(0, 1).flatten(1)
+            d_key = torch.matmul(pull.mT, q.unflatten(1, (ctx.heads, -1)).transpose(0, 1))
+            d_keys[documents] += d_key.transpose(1, 2).flatten(2)
+        return d_queries.to(queries.dtype), d_keys.to(keys.dtype), None, None
+
+
+def _pairs_at_once(queries: Tensor, keys: Tensor, heads: int) -> Iterator[tuple[slice, slice]]:
+    """Documents and labels, block by block."""
+    held = LOG_ATTENTION_SCORES.get(queries.device.type, LOG_ATTENTION_SCORES["cuda"])
+    pairs = max(1, held // (heads * keys.shape[1]))
+    labels = min(len(queries), pairs)
+    documents = max(1, pairs // max(1, labels))
+    for first in range(0, len(keys), documents):
+        for start in range(0, len(queries), max(1, labels)):
+            yield slice(first, first + documents), slice(start, start + labels)
+
+
+def _weigh_together(queries: Tensor, keys: Tensor, mask: Tensor, heads: int) -> Tensor:
+    """Log of the attention [B, h, l, T] of each head; −inf at padding. A document of padding alone counts as if all were real."""
+    by_head = queries.unflatten(1, (heads, -1)).transpose(0, 1)
+    scores = torch.matmul(by_head, keys.unflatten(2, (heads, -1)).permute(0, 2, 3, 1))
+    scores = scores.to(torch.promote_types(queries.dtype, torch.float32)).mul_(by_head.shape[2] ** -0.5)
+    real = mask | ~mask.any(1, keepdim=True)
+    return torch.log_softmax(scores.masked_fill_(~real[:, None, None], -math.inf), dim=-1)
 
 
 class _LogAttention(torch.autograd.Function):

@@ -29,6 +29,7 @@ from plant_cli.api.read_only import read_only
 from plant_cli.data.words import count_in_order, find_words
 from plant_cli.network.answers import score_labels, score_wanted
 from plant_cli.network.assembly import Network
+from plant_cli.network.compute import send
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import HiddenReader, Room, count_fitting, lengths
 from plant_cli.relevance.relevance_table import WordStatistics
@@ -118,7 +119,7 @@ class ShortlistedLabels:
         wanted = np.zeros((len(rows), self.labels), dtype=bool)
         for number, row in enumerate(rows):
             wanted[number, self.found[row]] = True
-        return torch.from_numpy(wanted).to(device)
+        return send(torch.from_numpy(wanted), device)
 
 
 def propose(

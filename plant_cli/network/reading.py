@@ -17,7 +17,7 @@ from plant_cli.api import Analyser, Documents, Evidence, Reading, Reporter, Toke
 from plant_cli.data.words import find_words
 from plant_cli.network.answers import encode, tokenize
 from plant_cli.network.assembly import Network
-from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
+from plant_cli.network.compute import TOKEN_MULTIPLE, round_up, send
 from plant_cli.network.cuts import measure_cut
 from plant_cli.network.hardware import Hardware
 
@@ -123,7 +123,7 @@ def lay_out_words(words: Sequence[Rows] | None, rows: Rows, mask: Tensor) -> Ten
     laid_out = np.full(mask.shape, OUTSIDE, dtype=np.int64)
     for number, row in enumerate(rows):
         laid_out[number, : len(words[row])] = words[row]
-    return torch.from_numpy(laid_out).to(mask.device)
+    return send(torch.from_numpy(laid_out), mask.device)
 
 
 def make_tokens(network: Network, texts: Sequence[str], reporter: Reporter, name: str, batch: int = 512) -> TokenBatch:

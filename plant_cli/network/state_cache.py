@@ -18,7 +18,7 @@ from torch import nn
 from plant_cli.api import Reading, TokenBatch
 from plant_cli.data.files import hash_json, hash_strings, remove
 from plant_cli.network.assembly import Network
-from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
+from plant_cli.network.compute import TOKEN_MULTIPLE, round_up, send
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import HiddenReader, LiveReader, Room, Rows, lay_out_words, lengths, make_tokens, sorted_batches
 from plant_cli.network.tensors import read_tensors, write_tensors
@@ -44,15 +44,16 @@ class CachedReader:
     def read(self, rows: Rows) -> Reading:
         """The reading of some documents."""
         longest = round_up(max(1, int(self.sizes[rows].max())), TOKEN_MULTIPLE)
-        out = np.zeros((len(rows), longest, self.hidden), dtype=self.states.dtype)
+        device = self.hardware.device
+        kind = torch.int16 if self.states.dtype == np.int16 else torch.float32
+        hidden = torch.zeros(len(rows), longest, self.hidden, dtype=kind, pin_memory=device.type == "cuda")
+        out = hidden.numpy()
         for number, row in enumerate(rows):
             out[number, : self.sizes[row]] = self.states[self.starts[row] : self.starts[row + 1]]
-        mask = torch.from_numpy(np.arange(longest)[None, :] < self.sizes[rows][:, None])
-        hidden = torch.from_numpy(out)
         if hidden.dtype == torch.int16:
             hidden = hidden.view(torch.bfloat16)
-        mask = mask.to(self.hardware.device)
-        return Reading.of(hidden.to(self.hardware.device), mask, lay_out_words(self.words, rows, mask))
+        mask = send(torch.from_numpy(np.arange(longest)[None, :] < self.sizes[rows][:, None]), device)
+        return Reading.of(hidden.to(device, non_blocking=True), mask, lay_out_words(self.words, rows, mask))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,6 +26,7 @@ from plant_cli.api import (
 )
 from plant_cli.network.assembly import Network, save_network
 from plant_cli.network.candidates import ShortlistedLabels, measure_recall, propose, score_all, score_pairs
+from plant_cli.network.compute import send
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import HiddenReader, Room
 from plant_cli.scoring.calibration import Calibrated
@@ -99,7 +100,7 @@ class FineTuning:
     def __call__(self, rows: Rows, *, epoch: int, seed: int) -> tuple[Tensor, float]:
         """The mean loss over some documents, and how many these are."""
         reading = self.reader.read(rows)
-        targets = torch.from_numpy(self.gold[rows].toarray().astype(np.float32)).to(reading.mask.device)
+        targets = send(torch.from_numpy(self.gold[rows].toarray().astype(np.float32)), reading.mask.device)
         with self.hardware.autocast():
             if isinstance(self.network.decoder, GroupedDecoder):
                 reading = read = self.network.decoder.read_groups(reading)

@@ -29,6 +29,8 @@ def select_pairs(logits: Tensor, targets: Tensor, hard: int, random: int, genera
     return selected.scatter(1, others, True)
 
 
+ALL_PAIRS = {"cuda": 1 << 23}
+"""Up to so many pairs the loss of all is computed, by device: to count those that are selected, a card would have to be waited for."""
 SMALLEST_PROBABILITY = 1e-8  # smallest probability: at 0, powers below 1 have no finite slope
 
 
@@ -52,9 +54,13 @@ class PairLoss(ABC):
         if selected is None:
             selected = self.select(logits, targets)
         exact = torch.promote_types(logits.dtype, torch.float32)
-        document, label = selected.nonzero(as_tuple=True)
-        losses = self.pairs(logits[document, label].to(exact), targets[document, label].to(exact))
-        sums = losses.new_zeros(len(logits)).index_add(0, document, losses)
+        if logits.numel() <= ALL_PAIRS.get(logits.device.type, 0):
+            losses = self.pairs(logits.to(exact).masked_fill(~selected, 0), targets.to(exact))
+            sums = losses.masked_fill(~selected, 0).sum(1)
+        else:
+            document, label = selected.nonzero(as_tuple=True)
+            losses = self.pairs(logits[document, label].to(exact), targets[document, label].to(exact))
+            sums = losses.new_zeros(len(logits)).index_add(0, document, losses)
         if self.normaliser == "labels":
             return (sums / targets.shape[1]).mean()
         counted = selected if self.normaliser == "selected" else targets > 0

@@ -77,6 +77,10 @@ ALL_FORMS = {
         lambda q, g, k, v, mask: log_attention(q, k, mask, heads=HEADS) + 0 * (g.sum() + v.sum()),
         lambda q, g, k, v, mask: plain_log(q, k, mask, HEADS, (HIDDEN / HEADS) ** -0.5) + 0 * (g.sum() + v.sum()),
     ),
+    "logarithm, all documents together": (
+        lambda q, g, k, v, mask: attention._TogetherLogAttention.apply(q, k, mask, HEADS) + 0 * (g.sum() + v.sum()),
+        lambda q, g, k, v, mask: plain_log(q, k, mask, HEADS, (HIDDEN / HEADS) ** -0.5) + 0 * (g.sum() + v.sum()),
+    ),
     "logarithm of one head": (
         lambda q, g, k, v, mask: single_head_log_attention(q, k, mask) + 0 * (g.sum() + v.sum()),
         lambda q, g, k, v, mask: plain_log(q, k, mask, 1, 1.0) + 0 * (g.sum() + v.sum()),
@@ -207,7 +211,9 @@ def test_keys_and_values_of_one_head_may_differ_in_size(keys: int, values: int, 
     torch.testing.assert_close(single_head_states(q, k, v, MASK), means, rtol=0, atol=1e-12)
 
 
-def test_underflowing_attention_keeps_its_logarithm() -> None:
+@pytest.mark.parametrize("together", [False, True])
+def test_underflowing_attention_keeps_its_logarithm(together: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention, "ONE_BY_ONE", set() if together else {"cpu"})
     queries, keys = torch.tensor([[200.0]], requires_grad=True), torch.tensor([[[0.0], [1.0]]])
     logs = log_attention(queries, keys, torch.ones(1, 2, dtype=torch.bool), heads=1)
     torch.testing.assert_close(logs, torch.tensor([[[-200.0, 0.0]]]))

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from plant_losses import AsymmetricOptions, BceOptions, FocalOptions, LabelRankingOptions
+from plant_losses import AsymmetricOptions, BceOptions, FocalOptions, LabelRankingOptions, label_losses
 from plant_losses.label_losses import Asymmetric, Bce, Focal, LabelNdcg, PairLoss, select_pairs
 from references import assert_equal
 from torch import Tensor
@@ -87,7 +87,9 @@ LOSSES += [Bce(BceOptions(hard_negatives=7)), Asymmetric(AsymmetricOptions(hard_
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: f"{type(loss).__name__}-{loss.normaliser}")
-def test_equals_forward_all_mask_backward(loss: PairLoss) -> None:
+@pytest.mark.parametrize("dense", [0, 1 << 20])
+def test_equals_forward_all_mask_backward(loss: PairLoss, dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(label_losses.ALL_PAIRS, "cpu", dense)
     logits, targets = cells()
     selected = loss.select(logits, targets, torch.Generator().manual_seed(0))
     every = loss.pairs(logits, targets) * selected
