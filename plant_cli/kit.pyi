@@ -320,16 +320,10 @@ from plant_cli.scoring.ridge import (
     Similarity as Similarity,
 )
 from plant_cli.scoring.ridge import (
-    invert_kernel as invert_kernel,
-)
-from plant_cli.scoring.ridge import (
     keep_largest as keep_largest,
 )
 from plant_cli.scoring.ridge import (
     leave_out_neighbours as leave_out_neighbours,
-)
-from plant_cli.scoring.ridge import (
-    leave_out_ridge as leave_out_ridge,
 )
 from plant_cli.scoring.ridge import (
     merge_twins as merge_twins,
@@ -339,12 +333,6 @@ from plant_cli.scoring.ridge import (
 )
 from plant_cli.scoring.ridge import (
     score_neighbours as score_neighbours,
-)
-from plant_cli.scoring.ridge import (
-    solve_labels as solve_labels,
-)
-from plant_cli.scoring.ridge import (
-    weigh_terms as weigh_terms,
 )
 from plant_cli.scoring.sparse_scores import (
     LABELS_LISTED as LABELS_LISTED,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, repeat
 from types import MappingProxyType
 from typing import Any
 
@@ -122,7 +122,7 @@ def number_grams(words: Iterable[str]) -> Mapping[str, int]:
 def count_grams(words: Sequence[str], numbers: Mapping[str, int]) -> csr_array:
     """How often each n-gram is in each of distinct words, csr [W, G] float32; n-grams without a column are left out."""
     grams, counts = cut_words(tuple(words))
-    columns = np.fromiter((numbers.get(gram, -1) for gram in grams), dtype=np.int32, count=len(grams))
+    columns = np.fromiter(map(numbers.get, grams, repeat(-1)), dtype=np.int32, count=len(grams))
     return choose_columns(counts, columns, len(numbers))
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg.blas import ssyrk
-from scipy.linalg.lapack import spotrf, spotri
 from scipy.sparse import csr_array, vstack
 
 from plant_cli.api.options import FIXED_SEED
@@ -24,7 +22,6 @@ AnyInts = npt.NDArray[np.integer[Any]]
 NEIGHBOURS, NEIGHBOUR_POWER = 30, 2.0
 DENSE_FROM = 20  # a term of one document in so many, or more, is multiplied densely
 DENSE = 1 << 28  # entries of the dense part, at most
-ROWS_PER_BLOCK = 1024  # rows of a block of a square matrix
 
 
 class Similarity:
@@ -53,26 +50,6 @@ class Similarity:
             products[block] += (rare[block] @ self._rare).toarray()
         return products
 
-    def square(self) -> Floats32:
-        """Dot products [N, N] float32 of all pairs of training documents: the linear kernel, half of it computed."""
-        sizes = np.sqrt(np.bincount(self.column_of, minlength=self.columns)).astype(np.float32)[:, None]
-        documents = self._frequent.shape[1]
-        products: Floats32 = np.zeros((documents, documents), dtype=np.float32, order="F")
-        if products.size and len(self._dense):
-            products = ssyrk(1.0, (self._frequent * sizes[self._dense]).T, c=products, overwrite_c=1, lower=1)
-        rare = csr_array(self._rare.multiply(sizes[self._sparse])).astype(np.float32)
-        by_document = csr_array(rare.T)
-        for block in cut_rows(*products.shape):
-            products[block, : block.stop] += (by_document[block] @ rare[:, : block.stop]).toarray()
-        return mirror(products)
-
-    def weigh(self, weights: Floats32) -> Floats32:
-        """Sums of the training vectors with weights [N, R], each distinct column once: [C, R] float32."""
-        sums: Floats32 = np.empty((self.columns, weights.shape[1]), dtype=np.float32)
-        sums[self._dense] = self._frequent @ weights
-        sums[self._sparse] = self._rare @ weights
-        return sums
-
     def _part(self, documents: csr_array) -> tuple[Floats32, csr_array]:
         """Documents by distinct columns: those multiplied densely, and the others."""
         cells = (documents.data, self.column_of[documents.indices], documents.indptr)
@@ -95,15 +72,6 @@ def find_twins(matrix: csr_array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     return firsts[order], place[sets]
-
-
-def mirror(lower: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Copy the lower triangle of a square matrix onto its upper one, in place."""
-    for block in cut_rows(len(lower), ROWS_PER_BLOCK, ROWS_PER_BLOCK * ROWS_PER_BLOCK):
-        square = np.tril(lower[block, block])
-        lower[block, block] = square + np.tril(square, -1).T
-        lower[block, block.stop :] = lower[block.stop :, block].T
-    return lower
 
 
 def score_neighbours(
@@ -139,110 +107,12 @@ def leave_out_neighbours(
     return score_neighbours(others, gold, neighbours, power)
 
 
-RIDGE_STRENGTH = 0.3
-TERMS = 1000  # weights kept of a label
 SYSTEM_ENTRIES = 1 << 26  # entries of systems of equations that are held at a time: 256 MB
-COLUMNS_PER_SAMPLE = 8  # one column in so many is looked at first, to see how large the weights that are kept are
-
-
-def invert_kernel(kernel: Floats32, strength: float = RIDGE_STRENGTH) -> Floats32:
-    """M = (K + λ I)⁻¹ of a kernel, [N, N] float32, by a Cholesky factorisation in a copy of it.
-
-    With vectors of length 1, λ > 0 is between 0.1 and 3. `ValueError` if the kernel is not positive semi-definite.
-    """
-    shifted = np.array(kernel, dtype=np.float32, order="F")
-    np.fill_diagonal(shifted, shifted.diagonal() + np.float32(strength))
-    factor, failed = spotrf(shifted, lower=1, overwrite_a=1)
-    if failed:
-        raise ValueError(f"the kernel with {strength} added to its diagonal is not positive definite")
-    inverse: Floats32 = spotri(factor, lower=1, overwrite_c=1)[0]
-    return mirror(inverse).T
-
-
-def leave_out_ridge(inverse_rows: Floats32, rows: AnyInts, gold: csr_array) -> Floats32:
-    """The scores that training documents `rows` [b] would have had without themselves [b, L]; exact.
-
-    From their rows of M [b, N] and the labels of all training documents, csr [N, L] of ones.
-    """
-    smoothed: Floats32 = (csr_array(gold.T).astype(np.float32) @ inverse_rows.T).T
-    scores = smoothed / -inverse_rows[np.arange(len(rows)), rows][:, None]
-    gold_pairs = gold[rows].tocoo()
-    scores[gold_pairs.row, gold_pairs.col] += 1
-    return scores
-
-
-def solve_labels(inverse: Floats32, gold: csr_array) -> tuple[Floats32, npt.NDArray[np.int64]]:
-    """Coefficients of training documents, M Y, for each distinct set of documents that labels have [N, U], and the set of each label [L].
-
-    A kernel of documents with the training documents [B, N] times these coefficients is their scores.
-    """
-    distinct, label_of = merge_twins(gold)
-    return (csr_array(distinct.T).astype(np.float32) @ inverse).T, label_of
-
-
-def weigh_terms(train: Similarity, inverse: Floats32, gold: csr_array, kept: int = TERMS, *, without: AnyInts | None = None) -> csr_array:
-    """Weights of terms for labels, Xᵀ M Y, csr [L, V] float32; `multiply_best` scores with them what k(x) M Y gives.
-
-    Args:
-        train: of the vectors X whose products are the kernel.
-        inverse: M, [N, N].
-        gold: labels of the training documents, csr [N, L] of ones.
-        kept: weights kept of a label, those of largest magnitude.
-        without: training documents that are left out: the weights are exactly those of a regression on the others.
-    """
-    distinct, label_of = merge_twins(gold)
-    by_label = csr_array(distinct.T).astype(np.float32)
-    members = _Members.of(train.column_of)
-    held_out = None if without is None else (inverse[without], inverse[np.ix_(without, without)])
-    parts = []
-    for block in cut_rows(by_label.shape[0], max(train.columns, len(inverse))):
-        solved = (by_label[block] @ inverse).T
-        if held_out is not None:
-            solved -= held_out[0].T @ np.linalg.solve(held_out[1], solved[without])
-        parts.append(_keep_largest_columns(train.weigh(solved), members, kept))
-    return csr_array(csr_array(vstack(parts, format="csr"))[label_of])
-
-
-@dataclass(frozen=True)
-class _Members:
-    """The terms of each distinct column: those of column c are in `terms` from ends[c] on."""
-
-    terms: npt.NDArray[np.int64]
-    ends: npt.NDArray[np.int64]
-
-    @classmethod
-    def of(cls, column_of: AnyInts) -> _Members:
-        return cls(np.argsort(column_of, kind="stable"), np.concatenate([[0], np.cumsum(np.bincount(column_of))]))
-
-    def list(self, columns: AnyInts) -> tuple[AnyInts, AnyInts]:
-        """Terms of some columns, and the position of each one's column among these."""
-        sizes = self.ends[columns + 1] - self.ends[columns]
-        owners = np.repeat(np.arange(len(columns)), sizes)
-        firsts = np.repeat(self.ends[columns] - (np.cumsum(sizes) - sizes), sizes)
-        return self.terms[np.arange(len(owners)) + firsts], owners
-
-
-def _keep_largest_columns(weights: Floats32, members: _Members, kept: int) -> csr_array:
-    """The weights of largest magnitude of each label, csr [R, V], from those of distinct columns [C, R].
-
-    The least of the largest of a sample of columns is no more than the least of the largest of all: what is below it need not be sorted.
-    """
-    sizes = np.abs(weights)
-    sample = sizes[::COLUMNS_PER_SAMPLE]
-    least = np.partition(sample, -kept, axis=0)[-kept] if len(sample) > kept else np.zeros(sizes.shape[1], dtype=np.float32)
-    labels, columns = np.nonzero(((sizes >= least) & (sizes > 0)).T)
-    ends = np.searchsorted(labels, np.arange(sizes.shape[1] + 1))
-    terms, values = [], []
-    for label, (first, last) in enumerate(pairwise(ends)):
-        some = columns[first:last]
-        some = some[top_k(sizes[some, label], kept, members.terms[members.ends[some]])]
-        numbers, owners = members.list(some)
-        of_terms = weights[some[owners], label]
-        best = top_k(np.abs(of_terms), kept, numbers)
-        terms.append(numbers[best])
-        values.append(of_terms[best])
-    cells = (np.concatenate([*values, []], dtype=np.float32), np.concatenate([*terms, []], dtype=np.int64, casting="unsafe"))
-    return csr_array((*cells, np.cumsum([0, *map(len, terms)])), shape=(len(terms), len(members.terms)))
+PRODUCTS_FROM = 50  # a term of one document in so many, or more, is multiplied densely with others of this kind
+DENSE_PRODUCTS = 1 << 13  # terms that are multiplied densely, at most: 256 MB
+FREQUENT = 200  # documents from which on a label gets more terms after a first solution
+OTHERS = 50_000  # documents that a label is told apart from when more terms are chosen
+SCORES_HIGH = 0.1  # score from which on a document without the label counts there
 
 
 def keep_largest(weights: Floats32, kept: int) -> csr_array:
@@ -270,38 +140,26 @@ def regress_on_own_terms(
     """Ridge weights of labels on the terms that weigh most in their own documents, csr [L, V] float32.
 
     For a label with the terms F they are (X_Fᵀ X_F + λ m I)⁻¹ X_Fᵀ y: all documents count, those without the label with y = 0. m is the
-    mean squared length of the label's documents in F, so that λ means the same for short documents and long ones. The products of terms
-    are computed once for many labels and no [V, V] matrix is kept: time grows with the documents, not with documents times labels.
+    mean squared length of the label's documents in F, so that λ means the same for short documents and long ones. A label of `FREQUENT`
+    documents or more is solved twice, the second time with as many terms again: those by which the first solution would gain most.
 
     Args:
         train: vectors X of the training documents, csr [N, V] float32, not negative, columns ascending.
         gold: their labels, csr [N, L] of ones.
         strength: λ > 0.
-        terms: how many terms each label has at most, ≥ 1 [L].
+        terms: how many terms each label has at most, ≥ 1 [L]; twice as many, where it is solved twice.
         advance: told how many labels are done.
     """
     distinct, label_of = merge_twins(gold)
     firsts = np.unique(label_of, return_index=True)[1]
-    own = _OwnTerms.choose(train, distinct, terms[firsts])
-    used, columns = np.unique(own.terms, return_inverse=True)
-    places = np.full(train.shape[1], -1, dtype=np.int64)
-    places[used] = np.arange(len(used))
-    documents = choose_columns(train, places, len(used))
-    by_term, weights, order = csr_array(documents.T), np.zeros(len(own.terms), dtype=np.float32), np.argsort(-own.sizes, kind="stable")
-    while len(order) and (width := int(own.sizes[order[0]])):
-        similar = np.searchsorted(-own.sizes[order], -width / 2, side="right")  # few terms are not padded to many
-        labels, order = np.split(order, [max(1, min(int(similar), SYSTEM_ENTRIES // width**2))])
-        rows, at, cells = own.list(labels)
-        padded, right = np.full((len(labels), width), len(used), dtype=np.int64), np.zeros((len(labels), width), dtype=np.float32)
-        padded[rows, at], right[rows, at] = columns[cells], own.sums[cells]
-        systems = _multiply_terms(documents, by_term, padded)
-        diagonal = np.arange(width)
-        systems[:, diagonal, diagonal] += np.where(padded < len(used), np.float32(strength) * own.mass[labels][:, None], np.float32(1))
-        weights[cells] = np.linalg.solve(systems, right[:, :, None])[rows, at, 0]
-        advance(len(labels))
-    matrix = csr_array((weights, own.terms, np.concatenate([[0], np.cumsum(own.sizes)])), shape=(len(own.sizes), train.shape[1]))
-    matrix.sort_indices()
-    return csr_array(matrix[label_of])
+    weights = _OwnTerms.choose(train, distinct, terms[firsts]).solve(train, strength, advance)
+    frequent = np.flatnonzero(np.bincount(distinct.indices, minlength=distinct.shape[1]) >= FREQUENT)
+    if len(frequent):
+        again = _OwnTerms.add(train, csr_array(distinct[:, frequent]), csr_array(weights[frequent])).solve(train, strength)
+        place = np.arange(distinct.shape[1])
+        place[frequent] = len(place) + np.arange(len(frequent))
+        weights = csr_array(csr_array(vstack([weights, again], format="csr"))[place])
+    return csr_array(weights[label_of])
 
 
 @dataclass(frozen=True)
@@ -314,28 +172,73 @@ class _OwnTerms:
     mass: Floats32  # mean squared length of a label's documents in its terms [U]
 
     @classmethod
-    def choose(cls, train: csr_array, gold: csr_array, most: AnyInts) -> _OwnTerms:
-        squared = csr_array((train.data**2, train.indices, train.indptr), shape=train.shape)
-        terms, sums, sizes, mass = [], [], [], []
-        for block in cut_by_words(train, gold):
-            by_label = csr_array(gold[:, block].T).astype(np.float32)
-            summed, squares = csr_array(by_label @ train), csr_array(by_label @ squared)
-            summed.sort_indices()
-            squares.sort_indices()
-            for number, (first, last) in enumerate(pairwise(summed.indptr)):
-                chosen = first + top_k(summed.data[first:last], int(most[block.start + number]), summed.indices[first:last])
-                terms.append(summed.indices[chosen])
-                sums.append(summed.data[chosen])
-                sizes.append(len(chosen))
-                mass.append(squares.data[chosen].sum() / max(1, by_label.indptr[number + 1] - by_label.indptr[number]))
+    def join(cls, parts: Sequence[tuple[AnyInts, npt.NDArray[Any], float]]) -> _OwnTerms:
+        """From each label's terms, the sums of these, and its mass."""
         return cls(
-            np.concatenate([*terms, []]).astype(np.int64),
-            np.concatenate([*sums, []]).astype(np.float32),
-            np.array(sizes, dtype=np.int64),
-            np.array(mass, dtype=np.float32),
+            np.concatenate([*(terms for terms, _, _ in parts), []]).astype(np.int64),
+            np.concatenate([*(sums for _, sums, _ in parts), []]).astype(np.float32),
+            np.array([len(terms) for terms, _, _ in parts], dtype=np.int64),
+            np.array([mass for _, _, mass in parts], dtype=np.float32),
         )
 
-    def list(self, labels: AnyInts) -> tuple[AnyInts, AnyInts, AnyInts]:
+    @classmethod
+    def choose(cls, train: csr_array, gold: csr_array, most: AnyInts) -> _OwnTerms:
+        """Those that weigh most in the label's documents."""
+        with_squares = csr_array((train.data + 1j * train.data**2, train.indices, train.indptr), shape=train.shape)  # two sums at once
+        parts = []
+        for block in cut_by_words(train, gold):
+            by_label = csr_array(gold[:, block].T).astype(np.complex64)
+            summed = csr_array(by_label @ with_squares)
+            for number, (first, last) in enumerate(pairwise(summed.indptr)):
+                sums, terms = summed.data[first:last], summed.indices[first:last]
+                chosen = top_k(sums.real, int(most[block.start + number]), terms)
+                documents = max(1, by_label.indptr[number + 1] - by_label.indptr[number])
+                parts.append((terms[chosen], sums.real[chosen], float(sums.imag[chosen].sum()) / documents))
+        return cls.join(parts)
+
+    @classmethod
+    def add(cls, train: csr_array, gold: csr_array, weights: csr_array) -> _OwnTerms:
+        """Those of the weights and as many again: terms of the label's documents that score low, and of others that score high."""
+        by_label, step, parts = csr_array(gold.T), -(-train.shape[0] // OTHERS), []
+        others, gold_of_others = csr_array(train[::step]), csr_array(gold[::step])
+        for block in cut_rows(by_label.shape[0], others.shape[0]):
+            high = (others @ csr_array(weights[block].T)).toarray()
+            high[(high < SCORES_HIGH) | (gold_of_others[:, block].toarray() > 0)] = 0
+            too_high = csr_array(csr_array(high.T) @ others)
+            for number in range(block.start, block.stop):
+                own = csr_array(train[by_label.indices[by_label.indptr[number] : by_label.indptr[number + 1]]])
+                known = weights[[number]].toarray()[0]
+                gain = np.abs((1 - own @ known) @ own - step * too_high[[number - block.start]].toarray()[0])
+                chosen = weights.indices[weights.indptr[number] : weights.indptr[number + 1]]
+                gain[chosen] = 0
+                more = top_k(gain, len(chosen))
+                chosen = np.sort(np.concatenate([chosen, more[gain[more] > 0]]))
+                squares = np.bincount(own.indices, own.data**2, len(gain))
+                parts.append((chosen, np.bincount(own.indices, own.data, len(gain))[chosen], squares[chosen].sum() / own.shape[0]))
+        return cls.join(parts)
+
+    def solve(self, train: csr_array, strength: float, advance: Callable[[int], None] = lambda labels: None) -> csr_array:
+        """Ridge weights on these terms, csr [U, V]."""
+        used, columns = np.unique(self.terms, return_inverse=True)
+        places = np.full(train.shape[1], -1, dtype=np.int64)
+        places[used] = np.arange(len(used))
+        products = _TermProducts(choose_columns(train, places, len(used)))
+        weights, order = np.zeros(len(self.terms), dtype=np.float32), np.argsort(-self.sizes, kind="stable")
+        while len(order) and (width := int(self.sizes[order[0]])):
+            similar = np.searchsorted(-self.sizes[order], -width / 2, side="right")  # few terms are not padded to many
+            labels, order = np.split(order, [max(1, min(int(similar), SYSTEM_ENTRIES // width**2))])
+            rows, at, cells = self._list(labels)
+            padded, right = np.full((len(labels), width), len(used), dtype=np.int64), np.zeros((len(labels), width), dtype=np.float32)
+            padded[rows, at], right[rows, at] = columns[cells], self.sums[cells]
+            systems, diagonal = products.multiply(padded), np.arange(width)
+            systems[:, diagonal, diagonal] += np.where(padded < len(used), np.float32(strength) * self.mass[labels][:, None], np.float32(1))
+            weights[cells] = np.linalg.solve(systems, right[:, :, None])[rows, at, 0]
+            advance(len(labels))
+        matrix = csr_array((weights, self.terms, np.concatenate([[0], np.cumsum(self.sizes)])), shape=(len(self.sizes), train.shape[1]))
+        matrix.sort_indices()
+        return matrix
+
+    def _list(self, labels: AnyInts) -> tuple[AnyInts, AnyInts, AnyInts]:
         """Of each term of some labels [P]: the position of its label among these, its position in the label, and its position here."""
         sizes = self.sizes[labels]
         rows = np.repeat(np.arange(len(labels)), sizes)
@@ -343,20 +246,38 @@ class _OwnTerms:
         return rows, at, (np.cumsum(self.sizes) - self.sizes)[labels][rows] + at
 
 
-def _multiply_terms(documents: csr_array, by_term: csr_array, wanted: AnyInts) -> Floats32:
-    """Products X_Fᵀ X_F of the terms F of each of R labels [R, T, T], from these terms [R, T]; those beyond the last one are padding."""
-    products = np.zeros((*wanted.shape, wanted.shape[1]), dtype=np.float32)
-    flat, number = wanted.ravel(), by_term.shape[0]
-    order = np.argsort(flat, kind="stable")[: np.count_nonzero(flat < number)]
-    terms, starts = np.unique(flat[order], return_index=True)
-    uses = np.split(order, starts[1:])
-    row = np.zeros(number + 1, dtype=np.float32)
-    for block in cut_rows(len(terms), number):
-        of_terms = csr_array(by_term[terms[block]] @ documents)
-        for use, (first, last) in zip(uses[block], pairwise(of_terms.indptr), strict=True):
-            others = of_terms.indices[first:last]
-            row[others] = of_terms.data[first:last]
-            labels, at = np.divmod(use, wanted.shape[1])
-            products[labels, at] = row[wanted[labels]]
-            row[others] = 0
-    return products
+class _TermProducts:
+    """Products X_Fᵀ X_F of terms: those of frequent terms are computed at once, densely; those of a rare term with all when it is used."""
+
+    def __init__(self, documents: csr_array) -> None:
+        self._documents, self._by_term = documents, csr_array(documents.T)
+        number, terms = documents.shape
+        frequency = np.diff(self._by_term.indptr)
+        order = np.argsort(-frequency, kind="stable")[:DENSE_PRODUCTS]
+        frequent = np.sort(order[frequency[order] * PRODUCTS_FROM > number])
+        self._place = np.full(terms + 1, len(frequent), dtype=np.int64)  # of a term among the frequent ones; behind them: it is none
+        self._place[frequent] = np.arange(len(frequent))
+        self._products: Floats32 = np.zeros((len(frequent) + 1, len(frequent) + 1), dtype=np.float32)
+        columns = choose_columns(documents, np.where(self._place < len(frequent), self._place, -1)[:-1], len(frequent))
+        for block in cut_rows(number, len(frequent)):
+            part = columns[block].toarray()
+            self._products[:-1, :-1] += part.T @ part
+
+    def multiply(self, wanted: AnyInts) -> Floats32:
+        """Products of the terms of each of R labels [R, T, T], from these [R, T]; what is beyond the last term has products 0."""
+        place, width, terms = self._place[wanted], wanted.shape[1], len(self._place) - 1
+        products: Floats32 = self._products[place[:, :, None], place[:, None, :]]
+        flat = np.where(place < len(self._products) - 1, terms, wanted).ravel()
+        order = np.argsort(flat, kind="stable")[: np.count_nonzero(flat < terms)]
+        rare, starts = np.unique(flat[order], return_index=True)
+        uses = np.split(order, starts[1:])
+        row = np.zeros(terms + 1, dtype=np.float32)
+        for block in cut_rows(len(rare), terms):
+            of_terms = csr_array(self._by_term[rare[block]] @ self._documents)
+            for use, (first, last) in zip(uses[block], pairwise(of_terms.indptr), strict=True):
+                others = of_terms.indices[first:last]
+                row[others] = of_terms.data[first:last]
+                labels, at = np.divmod(use, width)
+                products[labels, at] = products[labels, :, at] = row[wanted[labels]]
+                row[others] = 0
+        return products

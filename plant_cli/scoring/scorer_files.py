@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plant_cli.api import Analyser, LabelIndex, PlantError, ScorerSpec, promises
-from plant_cli.api.errors import ArtefactError, damaged_file, first_line
+from plant_cli.api.errors import ArtefactError, ComponentError, damaged_file, first_line
 from plant_cli.api.functions import ExitCalled
 from plant_cli.api.options import Choice
 from plant_cli.api.read_only import read_only
@@ -135,7 +135,14 @@ def read_scorers(folder: Path, labels: LabelIndex, analyser: Analyser, component
 
 
 def _load(folder: Path, chosen: Choice, tensors: Tensors, component: ComponentLookup) -> Any:
-    spec, options = component(ScorerSpec, chosen)
+    try:
+        spec, options = component(ScorerSpec, chosen)
+    except ComponentError as error:  # another version, or without its plugin
+        where, todo = (
+            f"{folder / SCORERS_FILE}, {error.where}",
+            f"use the version and the plugins that the model was trained with, or {TRAIN_AGAIN}",
+        )
+        raise ArtefactError(error.what, where=where, expected=error.expected, todo=todo) from error
     try:
         return spec.load(options, tensors)
     except (PlantError, MemoryError, ExitCalled):

@@ -62,37 +62,13 @@ class LinearOptions(SimilarityOptions):
 
     loss: Literal["ridge", "squared-hinge"] = option(
         "ridge",
-        "ridge: least squares for all labels at once; scores of documents left out follow from the same solution. "
+        "ridge: least squares of each label on the terms that weigh most in its own documents; all documents count. "
         "squared-hinge: LIBLINEAR, label by label, much slower (needs scikit-learn).",
     )
-    strength: float = option(0.3, "Regularisation λ of ridge; vectors have length 1.", gt=0)
+    strength: float = option(1.0, "Regularisation λ of ridge, in units of the squared length of a label's documents in its terms.", gt=0)
     cost: float = option(1.0, "Cost C of the squared hinge.", gt=0)
-    terms: int = option(
-        30,
-        "Weights kept of a label, those of largest magnitude: on long documents few label better than many. "
-        "Up to `largest` documents ridge scores by all of them, too; beyond, a label has one term more for each further document.",
-        ge=1,
-    )
-    largest: int = option(
-        16000,
-        "Training documents up to which ridge inverts their kernel (4 bytes for each pair). Beyond, each label is solved by itself, on the "
-        "terms that weigh most in its own documents.",
-        ge=1,
-    )
-    own_strength: float = option(
-        1.0,
-        "Regularisation of a label that is solved by itself, in units of the squared length that its documents have in its terms.",
-        gt=0,
-    )
-    most_terms: int = option(500, "Terms of a label that is solved by itself, at most.", ge=1)
-
-    def inverts(self, documents: int) -> bool:
-        """Whether the kernel of so many training documents is inverted."""
-        return self.loss == "ridge" and documents <= self.largest
-
-    def memory(self, documents: int) -> int:
-        """Bytes that inverting the kernel of so many training documents takes: three matrices of its size at a time."""
-        return 3 * 4 * documents**2 if self.inverts(documents) else 0
+    terms: int = option(30, "Terms of a label with one document, those that weigh most in it; one more for each further document.", ge=1)
+    most_terms: int = option(500, "Terms of a label, at most; a label of 200 documents or more gets as many again.", ge=1)
 
 
 @hookimpl
@@ -125,11 +101,10 @@ def plant_register_scorers() -> Sequence[ScorerSpec]:
         ),
         ScorerSpec(
             name="linear",
-            summary="One-vs-rest linear regression on tf-idf, ridge for all labels at once in closed form.",
+            summary="One-vs-rest ridge regression on tf-idf, each label on the terms of its own documents.",
             options=LinearOptions,
-            source="Allen 1974; Rifkin and Lippert 2007",
+            source="Hoerl and Kennard 1970",
             fit="plant_scorers.linear:fit",
             load="plant_scorers.linear:LinearScorer.load",
-            memory=LinearOptions.memory,
         ),
     ]

@@ -13,6 +13,7 @@ import pytest
 
 from plant_cli.api import ArtefactError, Choice
 from plant_cli.data.labels import LabelTable
+from plant_cli.registry import installed
 from plant_cli.scoring.calibration import Calibration, IsotonicMap
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, NamedScorer
@@ -185,6 +186,17 @@ def test_a_missing_scorer_is_named(tmp_path: Path) -> None:
     (tmp_path / "scorers" / "titles.safetensors").unlink()
     with pytest.raises(ArtefactError, match="the scorer 'titles' cannot be read"):
         read(tmp_path)
+
+
+def test_scorers_of_a_version_with_other_options_are_refused(tmp_path: Path) -> None:
+    write(tmp_path, combine({"linear": {"idf": np.array([1.0])}}))
+    content = json.loads((tmp_path / "scorers.json").read_text())
+    content["scorers"][0]["options"] = {"terms": 30, "largest": 16000, "own_strength": 1.0}  # as they were with the inverse of the kernel
+    (tmp_path / "scorers.json").write_text(json.dumps(content))
+    with pytest.raises(ArtefactError, match="the scorer 'linear' does not take largest = 16000") as refused:
+        read_scorers(tmp_path, LABELS, WORDS, installed().resolve)
+    assert refused.value.where.startswith(str(tmp_path / "scorers.json"))
+    assert "plant finetune --force" in refused.value.todo
 
 
 @pytest.mark.parametrize("change", [{"fusion": 3}, {"calibration": None}, {"scorers": [{"name": "../words"}]}, {"figures": ...}])

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from plant_scorers import LinearOptions, plant_register_scorers
+from plant_scorers import plant_register_scorers
 
 from plant_cli.api import ScorerSpec
 from plant_cli.testing import scorer_checks as scorers
@@ -41,16 +41,3 @@ def test_registering_imports_no_numerics() -> None:
     code = "import sys, plant_scorers as p; p.plant_register_scorers(); print([m for m in ('numpy', 'scipy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-@pytest.mark.parametrize(
-    ("options", "documents", "memory"),
-    [
-        (LinearOptions(), 16_000, 3 * 4 * 16_000**2),
-        (LinearOptions(), 16_001, 0),
-        (LinearOptions(largest=40_000), 40_000, 3 * 4 * 40_000**2),
-        (LinearOptions(loss="squared-hinge"), 1_000, 0),
-    ],
-)
-def test_memory_is_that_of_the_kernel_where_it_is_inverted(options: LinearOptions, documents: int, memory: int) -> None:
-    assert options.memory(documents) == memory
