@@ -189,7 +189,8 @@ def find_room(
             + ", or --set model.backbone.quantization=nf4; `plant plan` says what each stage takes",
         )
     two = _try_documents(run, [longest] * 2, device) or free
-    more = max(0, int((SAFE * free - one) // max(1, two - one)))
+    each = two - one if two > one else free  # less for two: their activations are computed again, which takes longer than a second pass
+    more = max(0, int((SAFE * free - one) // max(1, each)))
     return Room(options.batch, (1 + more) * round_up(int(sizes[longest]), TOKEN_MULTIPLE))
 
 

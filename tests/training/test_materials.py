@@ -205,11 +205,15 @@ CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 
 @pytest.fixture
 def card(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[[Any], None]]:
-    """A device of so many free bytes, on which a document takes `each` bytes a token, and a batch `fixed` bytes; gives what runs there."""
+    """A device of so many free bytes, on which a document takes `each` bytes a token, and a batch `fixed` bytes; gives what runs there.
 
-    def make(free: int, *, each: int, sizes: Any, fixed: int = 0) -> Callable[[Any], None]:
+    Of more than `kept` tokens activations are computed again: each takes a byte.
+    """
+
+    def make(free: int, *, each: int, sizes: Any, fixed: int = 0, kept: int = 10**9) -> Callable[[Any], None]:
         def run(rows: Any) -> None:
-            run.taken = fixed + each * int(sizes[rows].sum())  # type: ignore[attr-defined]
+            tokens = int(sizes[rows].sum())
+            run.taken = fixed + (each if tokens <= kept else 1) * tokens  # type: ignore[attr-defined]
             if run.taken > free:  # type: ignore[attr-defined]
                 raise torch.OutOfMemoryError("CUDA out of memory.")
 
@@ -221,16 +225,20 @@ def card(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[[Any], None]
 
 
 @pytest.mark.parametrize(
-    ("free", "each", "trained", "documents"),
+    ("free", "each", "trained", "kept", "documents"),
     [
-        (100_000, 100, 0, 7),  # each of the longest takes 10,000 bytes, the batch 1,000; 80% are used
-        (100_000, 100, 1_000, 6),  # moments and the best epoch will take 3 x 4 bytes for each number
-        (2_600, 15, 0, 1),  # a second one does not fit
+        (100_000, 100, 0, 10**9, 7),  # each of the longest takes 10,000 bytes, the batch 1,000; 80% are used
+        (100_000, 100, 1_000, 10**9, 6),  # moments and the best epoch will take 3 x 4 bytes for each number
+        (2_600, 15, 0, 10**9, 1),  # a second one does not fit
+        (100_000, 700, 0, 150, 1),  # one fits as it is, two only if activations are computed again: that is slower than one by one
+        (100_000, 2_000, 0, 50, 790),  # not even one fits as it is
     ],
 )
-def test_room_is_found_from_one_and_two_of_the_longest_documents(card: Any, free: int, each: int, trained: int, documents: int) -> None:
+def test_room_is_found_from_one_and_two_of_the_longest_documents(
+    card: Any, free: int, each: int, trained: int, kept: int, documents: int
+) -> None:
     sizes = np.array([10, 100, 50])
-    run = card(free, each=each, sizes=sizes, fixed=1_000)
+    run = card(free, each=each, sizes=sizes, fixed=1_000, kept=kept)
     options = TrainingOptions(micro_batch="auto", batch=32)
     assert find_room(run, sizes, options, CPU, [torch.zeros(trained)]) == Room(32, documents * 112)
 
