@@ -37,6 +37,7 @@ from plant_cli.runs.steps import is_at_hand
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")  # what a path with a folder of a folder, `.` or `~` is not
 HUB_SECONDS = 3.0  # waited for the hub
+FILES = ("config.json", "tokenizer.json")  # of every model in a folder, beside its weights
 PICKLED = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".pickle")
 
 
@@ -362,13 +363,23 @@ def _explained(profile: Profile) -> Iterator[None]:
         yield
     except (OSError, ValueError, SafetensorError) as error:  # a ValueError: no tokenizer of any form, or an architecture nobody knows
         model, gated = profile.model, "gated repo" in str(error)
+        what, folder = f"the model {model} could not be loaded: {first_line(error)}", Path(model)
         revision = f" --revision {profile.revision}" if profile.revision else ""
         if gated:
             expected = "an account that was granted access to it"
             todo = f"ask for access at https://huggingface.co/{model}, then `hf auth login`"
+        elif folder.is_dir():
+            missing = [name for name in FILES if not (folder / name).is_file()]
+            what = f"the folder of the model has no {' and no '.join(missing)}" if missing else what
+            expected = "config.json, tokenizer.json and safetensors of a model that transformers knows"
+            packed = next((path.name for path in sorted(folder.glob("*.gguf"))), "")
+            todo = (
+                f"for a causal model in a GGUF file: --set model.backbone.gguf={packed}"
+                if packed
+                else "take all files as they are published"
+            )
         else:
             expected = "a local folder with config.json, tokenizer.json and safetensors, or a hub id that this machine can reach"
             todo = f"download it once where there is a network (`hf download {model}{revision}`), and give the folder: "
             todo += "--set model.backbone.model=FOLDER"
-        what = f"the model {model} could not be loaded: {first_line(error)}"
         raise ResourceError(what, where=model, expected=expected, todo=todo) from error

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from pydantic import ValidationError
 from tokenizers import pre_tokenizers
 
 from plant_cli.api import ArtefactError, ComponentError, MachineSection, PlantError, ResourceError
@@ -284,6 +285,20 @@ def test_a_missing_folder_is_told_at_once(tmp_path: Path, monkeypatch: pytest.Mo
             family.load(family.options()(model=model), MachineSection())
         assert caught.value.where == model
         assert "model.backbone.gguf=FILE" in caught.value.todo
+
+
+def test_encoders_take_no_gguf_file() -> None:
+    with pytest.raises(ValidationError, match="gguf"):
+        Family(name="any", summary="", kind="encoder").options()(model="m", gguf="m.gguf")
+
+
+def test_a_folder_without_files_names_them(tmp_path: Path) -> None:
+    family = Family(name="any", summary="", kind="encoder")
+    for name, todo in (("", "as they are published"), ("m.gguf", "--set model.backbone.gguf=m.gguf")):
+        (tmp_path / (name or "readme")).touch()
+        with pytest.raises(ResourceError, match=r"has no config\.json and no tokenizer\.json") as caught:
+            family.load(family.options()(model=str(tmp_path)), MachineSection())
+        assert todo in caught.value.todo
 
 
 def test_a_hub_that_does_not_answer_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
