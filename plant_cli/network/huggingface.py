@@ -37,7 +37,7 @@ from plant_cli.runs.steps import is_at_hand
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")  # what a path with a folder of a folder, `.` or `~` is not
 HUB_SECONDS = 3.0  # waited for the hub
-FILES = ("config.json", "tokenizer.json")  # of every model in a folder, beside its weights
+MODEL_FILES = ("config.json", "tokenizer.json")  # of every model in a folder, beside its weights
 PICKLED = (".bin", ".pt", ".pth", ".pkl", ".ckpt", ".pickle")
 
 
@@ -369,7 +369,7 @@ def _explained(profile: Profile) -> Iterator[None]:
             expected = "an account that was granted access to it"
             todo = f"ask for access at https://huggingface.co/{model}, then `hf auth login`"
         elif folder.is_dir():
-            missing = [name for name in FILES if not (folder / name).is_file()]
+            missing = [name for name in MODEL_FILES if not (folder / name).is_file()]
             what = f"the folder of the model has no {' and no '.join(missing)}" if missing else what
             expected = "config.json, tokenizer.json and safetensors of a model that transformers knows"
             packed = next((path.name for path in sorted(folder.glob("*.gguf"))), "")
