@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -46,13 +47,34 @@ def _count_added(result: Sequence[int], left: Sequence[int], right: Sequence[int
     return 2 * left[0] * left[1] * right[1]
 
 
+def _count_attention(query: Sequence[int], key: Sequence[int], value: Sequence[int], *rest: object, **more: object) -> int:
+    return 2 * math.prod(query[:3]) * key[2] * (query[3] + value[3])
+
+
+def _count_attention_backward(
+    gradient: object, query: Sequence[int], key: Sequence[int], value: Sequence[int], *rest: object, **_: object
+) -> int:
+    return 2 * math.prod(query[:3]) * key[2] * (3 * query[3] + 2 * value[3])  # scores are computed again
+
+
+FORMULAS: Mapping[Any, Callable[..., int]] = {
+    torch.ops.aten.addmm_: _count_added,
+    **{
+        getattr(torch.ops.aten, f"_scaled_dot_product_{kernel}_attention{direction}"): count
+        for kernel in ("flash", "efficient", "cudnn")
+        for direction, count in (("", _count_attention), ("_backward", _count_attention_backward))
+    },
+}
+"""Of operators that torch does not count, or counts only where queries have as many heads as keys."""
+
+
 def count_operations(run: Callable[[], object], formulas: Mapping[Any, Callable[..., int]] | None = None) -> int:
     """Floating-point operations of all matrix products in a computation, recomputed ones included.
 
     What torch has no formula for counts nothing: kernels of our own, its fused attention on processors. `formulas` are those of further
     torch operators, each a function of the shapes of the arguments and of `out_shape`.
     """
-    counter = FlopCounterMode(display=False, custom_mapping={torch.ops.aten.addmm_: _count_added, **(formulas or {})})
+    counter = FlopCounterMode(display=False, custom_mapping={**FORMULAS, **(formulas or {})})
     counter.mod_tracker = _WholeComputation()  # type: ignore[assignment]
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # torch's whole layers have no formula, their products have

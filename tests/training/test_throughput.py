@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -167,3 +168,9 @@ def test_the_rate_is_operations_over_seconds(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_this_machine_has_a_rate() -> None:
     assert 1e6 < rates.matrix_rate(torch.device("cpu"), torch.float32) < 1e16
+
+
+def test_attention_whose_queries_have_more_heads_than_its_keys_is_counted() -> None:
+    queries, keys = (torch.empty(2, heads, 16, 8, dtype=torch.bfloat16, device="meta") for heads in (6, 2))
+    count = partial(torch.ops.aten._scaled_dot_product_flash_attention, queries, keys, keys)
+    assert count_operations(count) == 2 * (2 * 6) * 16 * 16 * (8 + 8)
