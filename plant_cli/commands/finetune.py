@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 
-from plant_cli.api import BackboneSpec, Column, LossSpec, Result, StageContext, Table
+from plant_cli.api import Column, Result, StageContext, Table
 from plant_cli.api.context import Cell, with_tag
-from plant_cli.network.design import find_design
-from plant_cli.network.reading_checks import warn_of_languages
-from plant_cli.relevance.relevance_table import load_statistics
+from plant_cli.api.functions import Named
 from plant_cli.runs.session import open_session
 from plant_cli.scoring.calibration import FLATTEST, Calibrated, find_flattest
 from plant_cli.scoring.decisions import describe_source, describe_tuning
 from plant_cli.scoring.excluded_labels import find_excluded
 from plant_cli.scoring.predictions import ALL_PARTS
 from plant_cli.scoring.scorer_fitting import FusionFit
-from plant_cli.training.judging import VALIDATION_METRICS, Gain
-from plant_cli.training.materials import Inputs
+from plant_cli.training.judging import VALIDATION_METRICS
 from plant_cli.training.scorers_alone import AloneResult, finetune_scorers
-from plant_cli.training.stage2 import FineTuned, finetune
 from plant_cli.training.stage_inputs import StageInputs
 from plant_cli.training.training_options import FinetuneOptions
+
+NETWORKED = Named("plant_cli.commands.finetune_network:run_network")  # with torch
 
 
 def run(context: StageContext, options: FinetuneOptions) -> Result:
@@ -31,87 +28,36 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     if not options.network:
         stage = StageInputs(corpus=corpus, machine=context.machine, session=open_session(context), component=context.component)
         return _report_scorers(finetune_scorers(stage, options), options, seed, tag)
-    relevance = context.input("mig") if options.needs_relevance else context.find_input("mig")
-    planted = context.input("pretrain-attn", options.planted) if options.init == "planted" else None
-    inputs = Inputs(
-        corpus=corpus,
-        design=find_design(context.model, context.component).start_from(context.input),
-        machine=context.machine,
-        session=open_session(context),
-        component=context.component,
-        statistics=None if relevance is None else load_statistics(relevance, corpus),
-        planted=planted,
-        losses=context.components(LossSpec),
-    )
-    warn_of_languages(inputs.design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
-    return _report(finetune(inputs, options), options, seed, tag)
-
-
-def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | None) -> Result:
-    outcome, quality = reached.training, reached.quality
-    recalls = [name for name in outcome.kept if name.startswith("shortlist")]
-    alone = [f"{VALIDATION_METRICS[0]} of the network"] if reached.scorers else []
-    shown = [*VALIDATION_METRICS, *alone, *([quality] if quality else []), *recalls]
-    columns = [Column(name="epoch"), Column(name="loss", kind="exact")]
-    columns += [Column(name=f"attention {name}" if name == quality else name, kind="points") for name in shown]
-    rows = [[str(e["epoch"] or "start"), e["loss"], *(e[name] for name in shown)] for e in outcome.history]
-    conditions = f"{reached.conditions}; seed {seed}"
-    kept = "start" if outcome.best_epoch < 0 else f"epoch {outcome.best_epoch + 1}"
-    notes = [
-        f"kept: {kept} by {options.monitor}; {_describe_threshold(reached.threshold, options, 'validation')}",
-        _describe_calibration(reached.calibrated),
-        *([] if reached.gain is None else [_describe_gain(reached.gain, left_out=reached.left_out)]),
-        conditions,
-    ]
-    tables = [Table(title="Fine-tuning (validation)", columns=columns, rows=rows, notes=[*notes, reached.speed.note])]
-    figures = {name: reached.figures.get(name, outcome.kept[name]) for name in shown}
-    if reached.parts:
-        tables.append(
-            _list_parts("Each part alone (validation)", reached.parts, {name: figures[name] for name in VALIDATION_METRICS}, [conditions])
-        )
-    return Result(
-        tables=tables,
-        next_step=f"{with_tag('plant eval', tag)} --bootstrap 1000",
-        summary={
-            **figures,
-            "scorers": _list_scorers(reached.scorers),
-            "ECE": reached.calibrated.reliability.error,
-            **({} if reached.gain is None else {"gain_of_network": asdict(reached.gain), "network_left_out": reached.left_out}),
-            "sharpness": outcome.history[0].get("sharpness", 1.0),
-            "epochs": outcome.epochs,
-            "best_epoch": outcome.best_epoch + 1,
-            "threshold": reached.threshold,
-            **reached.speed.summary(),
-            **reached.cuts,
-        },
-    )
+    return NETWORKED(context, options)
 
 
 def _report_scorers(reached: AloneResult, options: FinetuneOptions, seed: int, tag: str | None) -> Result:
     seconds = ", ".join(f"{name} {value:.1f} s" for name, value in reached.fit.seconds.items())
-    threshold = _describe_threshold(reached.threshold, options, reached.split)
-    notes = [threshold, _describe_calibration(reached.calibrated), f"fitted: {seconds}"]
+    threshold = describe_threshold(reached.threshold, options, reached.split)
+    notes = [threshold, tell_calibration(reached.calibrated), f"fitted: {seconds}"]
     if reached.split == "train":
         notes.append("there is no validation split: figures and threshold are of left-out scores of train")
     notes += [f"left out: {name} ({why})" for name, why in reached.fit.missing.items()]
     notes.append(f"{reached.conditions}; seed {seed}")
     return Result(
-        tables=[_list_parts(f"Scorers ({reached.split})", reached.parts, reached.figures, notes)],
+        tables=[tabulate_parts(f"Scorers ({reached.split})", reached.parts, reached.figures, notes)],
         next_step=f"{with_tag('plant eval', tag)} --bootstrap 1000",
         summary={
             **reached.figures,
-            "scorers": _list_scorers(reached.fit),
+            "scorers": list_scorers(reached.fit),
             "ECE": reached.calibrated.reliability.error,
             "threshold": reached.threshold,
         },
     )
 
 
-def _list_scorers(fitted: FusionFit | None) -> list[str]:
+def list_scorers(fitted: FusionFit | None) -> list[str]:
+    """The names of the scorers of a model."""
     return [] if fitted is None else [scorer.name for scorer in fitted.scorers.scorers]
 
 
-def _list_parts(title: str, parts: Mapping[str, Mapping[str, float]], whole: Mapping[str, float], notes: Sequence[str]) -> Table:
+def tabulate_parts(title: str, parts: Mapping[str, Mapping[str, float]], whole: Mapping[str, float], notes: Sequence[str]) -> Table:
+    """A table of the figures of each part of a model, and of all together."""
     columns = [Column(name="part"), *(Column(name=name, kind="points") for name in VALIDATION_METRICS)]
     rows: list[list[Cell]] = [
         [name, *(figures[figure] for figure in VALIDATION_METRICS)] for name, figures in {**parts, ALL_PARTS: whole}.items()
@@ -119,18 +65,8 @@ def _list_parts(title: str, parts: Mapping[str, Mapping[str, float]], whole: Map
     return Table(title=title, columns=columns, rows=rows, notes=notes)
 
 
-def _describe_gain(gain: Gain, *, left_out: bool = False) -> str:
-    """Whether the network is significantly better than the scorers alone."""
-    size = f"MAP {100 * gain.difference:+.1f} points [{100 * gain.low:.1f}, {100 * gain.high:.1f}], 95% interval over documents"
-    if gain.low > 0:
-        return f"the network adds to the scorers: {size}, on the documents that chose its epoch"
-    if left_out:
-        return f"the model has the scorers alone: the network's gain over them is not significant on these documents: {size}"
-    advice = "`plant finetune --no-network --force` gives a model of the scorers alone"
-    return f"the network's gain over the scorers is not significant on these documents: {size}; {advice}"
-
-
-def _describe_calibration(calibrated: Calibrated) -> str:
+def tell_calibration(calibrated: Calibrated) -> str:
+    """How far probabilities are off, and by what they were calibrated."""
     before, after = calibrated.before.error, calibrated.reliability.error
     if before is None or after is None:
         return "the error of probabilities is not measured: there is no pair of document and label to measure it on"
@@ -148,7 +84,8 @@ def _describe_calibration(calibrated: Calibrated) -> str:
     )
 
 
-def _describe_threshold(threshold: float, options: FinetuneOptions, split: str) -> str:
+def describe_threshold(threshold: float, options: FinetuneOptions, split: str) -> str:
+    """What threshold was tuned, and on what."""
     if options.tune != "per-label":
         return f"threshold {threshold:.3g} {describe_tuning(split, options.tune)}"
     return (

@@ -26,6 +26,7 @@ from plant_cli.data.documents import Frames, SplitTexts, read_first, tidy
 from plant_cli.data.evidence import read_evidence
 from plant_cli.data.files import hash_strings
 from plant_cli.data.labels import count_labels, describe_corpus, find_further_parents, read_excluded, tabulate_gold
+from plant_cli.data.stopping import stop_if_asked
 from plant_cli.data.store import StoredCorpus, open_corpus
 from plant_cli.data.vocabularies import find_titled, read_titles, warn_untitled
 from plant_cli.data.word_analysis import choose_analyser
@@ -97,6 +98,7 @@ def _choose_rule(dataset: Dataset, texts: Sequence[str], reporter: Reporter) -> 
 
 
 def _report(findings: Iterable[Finding], reporter: Reporter) -> None:
+    stop_if_asked()
     for finding in findings:
         if finding.level == "fatal":
             raise finding.to_error()

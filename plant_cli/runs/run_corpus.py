@@ -13,9 +13,11 @@ from plant_cli.data.corpus_files import NEW_RUN, SPLITS_FILE, CorpusRecord
 from plant_cli.data.files import hash_file
 from plant_cli.data.loading import ANY, load_dataset
 from plant_cli.data.prepare import prepare
+from plant_cli.data.stopping import StoppableReporter, checking
 from plant_cli.data.store import StoredCorpus, open_corpus
 from plant_cli.data.word_analysis import find_other_packages
 from plant_cli.runs.folder import HEADER_NAME, Run
+from plant_cli.runs.session import stopped
 
 if TYPE_CHECKING:
     from plant_cli.runs.stage_context import RunContext
@@ -91,11 +93,17 @@ def _prepare(context: RunContext, run: Run) -> StoredCorpus:
             expected="the folder of a run, or a corpus: a table, or a folder of train, validation and test tables",
             todo="name the folder of your run with --run DIR, or start one with `plant mig CORPUS`, such as `plant mig data.parquet`",
         )
-    dataset = load_dataset(context, context.data)
-    corpus = prepare(dataset, context.data, run.corpus_path, context.reporter)
+    with checking(partial(_stop, context)):
+        dataset = load_dataset(context, context.data)
+        corpus = prepare(dataset, context.data, run.corpus_path, StoppableReporter(context.reporter))
     sources = {str(path.absolute()): hash_file(path) for path in map(Path, dataset.files) if path.is_file()}
     run.bind(data_hash=corpus.data_hash, label_hash=corpus.labels.hash, sources=sources)
     return corpus
+
+
+def _stop(context: RunContext) -> None:
+    if context.stopping:
+        raise stopped("while the corpus was read", str(context.folder), "the whole corpus read")
 
 
 def _refuse_other_options(data: DataSection, corpus: StoredCorpus, run: Run) -> None:

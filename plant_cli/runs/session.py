@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from plant_cli.api import Interrupted, Reporter, StageContext, Task
+from plant_cli.api import Interrupted, Reporter, StageContext
 
 HANGUP = signal.SIGHUP  # a dropped connection
 
@@ -47,54 +46,6 @@ class Interruption:
             around._catch(number, frame)
         with suppress(OSError, RuntimeError):  # the terminal may be gone, or in the middle of another line
             self._tell("Stopping at the next point from which --resume can continue; once more (Ctrl-C) stops at once")
-
-
-_CHECK: ContextVar[Callable[[], None]] = ContextVar("check", default=lambda: None)
-
-
-@contextmanager
-def checking(check: Callable[[], None]) -> Iterator[None]:
-    """Let long computations in the block call `check`, which raises once the user asked to stop."""
-    token = _CHECK.set(check)
-    try:
-        yield
-    finally:
-        _CHECK.reset(token)
-
-
-def stop_if_asked() -> None:
-    """A point at which long work may end: call it every second or so."""
-    _CHECK.get()()
-
-
-@dataclass(frozen=True)
-class StoppableReporter:
-    """A reporter under which all that reports progress may be stopped (`checking`) whenever it does so."""
-
-    inner: Reporter
-
-    @contextmanager
-    def progress(self, description: str, total: float | None, unit: str) -> Iterator[Task]:
-        """A bar or lines of the inner reporter."""
-        with self.inner.progress(description, total, unit) as task:
-            yield _StoppableTask(task)
-
-    def note(self, message: str) -> None:
-        """Show one line of information."""
-        self.inner.note(message)
-
-    def warn(self, message: str) -> None:
-        """Show one line about something that may be wrong."""
-        self.inner.warn(message)
-
-
-@dataclass(frozen=True)
-class _StoppableTask:
-    inner: Task
-
-    def advance(self, amount: float = 1, **figures: float) -> None:
-        self.inner.advance(amount, **figures)
-        stop_if_asked()
 
 
 def never() -> bool:

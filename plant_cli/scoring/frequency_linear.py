@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.runs.session import stop_if_asked
+from plant_cli.data.stopping import stop_if_asked
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -26,8 +26,8 @@ from plant_cli.api import (
     Split,
     promises,
 )
+from plant_cli.data.stopping import StoppableReporter, stop_if_asked
 from plant_cli.data.words import drop_unused, number_words
-from plant_cli.runs.session import StoppableReporter, stop_if_asked
 from plant_cli.scoring.fused_scorers import FusedScorers, NamedScorer, ScoredDocuments, ScorerError, ask, check_scores
 from plant_cli.scoring.fusion import fit_fusion, gather_pairs, learned_nothing
 from plant_cli.scoring.kept_scorers import Fitted, KeptScorers

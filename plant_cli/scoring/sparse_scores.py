@@ -13,8 +13,8 @@ from scipy.sparse import csr_array, vstack
 
 from plant_cli.api.options import FIXED_SEED
 from plant_cli.data.blocks import top_k, work_ahead
+from plant_cli.data.stopping import stop_if_asked
 from plant_cli.runs.processes import default_threads
-from plant_cli.runs.session import stop_if_asked
 
 Floats32 = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]

@@ -11,8 +11,8 @@ import numpy as np
 
 import plant_cli
 from plant_cli.api import DataError, ScorerSpec, Split
+from plant_cli.data.stopping import checking
 from plant_cli.runs.folder import CHECKPOINTS_FOLDER
-from plant_cli.runs.session import checking
 from plant_cli.scoring.calibration import Calibrated, calibrate
 from plant_cli.scoring.excluded_labels import find_excluded
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, ScoredDocuments, score_parts

@@ -21,4 +21,7 @@ class StageInputs:
 
     def words(self, name: SplitName) -> Documents:
         """The words of a split."""
-        return open_words(self.session, self.corpus, name).documents
+        return open_words(self.session, self.corpus, name, check=self._check).documents
+
+    def _check(self) -> None:
+        self.session.check("while words were counted", "all words counted")

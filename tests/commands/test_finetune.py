@@ -17,7 +17,8 @@ from laboratory import CLINIC
 from plant_decoders.label_attention import LabelAttention
 
 from plant_cli.api import ArtefactError, Interrupted, ResourceError, TrainingError, UsageError
-from plant_cli.commands.finetune import _describe_calibration, _describe_gain
+from plant_cli.commands.finetune import tell_calibration
+from plant_cli.commands.finetune_network import describe_gain
 from plant_cli.data.files import read_json
 from plant_cli.scoring.calibration import FLATTEST, Calibrated, Calibration, Reliability
 from plant_cli.scoring.frequency_linear import FrequencyLinear
@@ -153,7 +154,7 @@ def test_a_slope_at_its_floor_is_told() -> None:
         linear = FrequencyLinear(knots=np.array([1.0, 10.0]), weights=np.array([[slope, 1.0]]), bias=np.zeros(2))
         measured = Reliability.measure(np.array([0.5]), np.array([True]))
         notes.append(
-            _describe_calibration(
+            tell_calibration(
                 Calibrated(calibration=Calibration(linear=linear), logits=np.zeros(1), reliability=measured, before=measured, losses={})
             )
         )
@@ -163,7 +164,7 @@ def test_a_slope_at_its_floor_is_told() -> None:
 
 @pytest.mark.parametrize(("low", "said"), [(0.001, "the network adds to the scorers"), (0.0, "`plant finetune --no-network --force`")])
 def test_it_is_told_whether_the_network_is_worth_its_time(low: float, said: str) -> None:
-    note = _describe_gain(Gain(difference=0.01, low=low, high=0.02))
+    note = describe_gain(Gain(difference=0.01, low=low, high=0.02))
     assert said in note
     assert f"MAP +1.0 points [{100 * low:.1f}, 2.0]" in note
 

@@ -76,10 +76,17 @@ def test_a_scorer_alone_and_options_of_a_scorer(trained: Clinic) -> None:
 
 @pytest.mark.parametrize(
     ("begins", "after", "kept"),
-    [("words", 1, 0), ("titles", 1, 1), ("vectors of train", 1, 2), ("scorers: validation", 1, 3)],
+    [
+        ("reading train", 1, 0),
+        ("words of train", 1, 0),
+        ("words", 3, 0),
+        ("titles", 1, 1),
+        ("vectors of train", 1, 2),
+        ("scorers: validation", 1, 3),
+    ],
 )
 def test_ctrl_c_leaves_the_fitted_scorers_and_resume_fits_the_others(trained: Clinic, begins: str, after: int, kept: int) -> None:
-    with pytest.raises(Interrupted, match="stopped while scorers were fitted"):
+    with pytest.raises(Interrupted, match="stopped while"):
         trained.run("finetune", *THREE, reporter=Interrupting(begins, after))
     checkpoints = trained.path / "finetune" / "checkpoints"
     assert len(list(checkpoints.glob("scorer-*/DONE"))) == kept

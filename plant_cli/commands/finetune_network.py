@@ -1,0 +1,89 @@
+"""Stage 2 with a network. It imports torch, which `finetune` does without where there is none."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from plant_cli.api import BackboneSpec, Column, LossSpec, Result, StageContext, Table
+from plant_cli.api.context import with_tag
+from plant_cli.commands.finetune import describe_threshold, list_scorers, tabulate_parts, tell_calibration
+from plant_cli.network.design import find_design
+from plant_cli.network.reading_checks import warn_of_languages
+from plant_cli.relevance.relevance_table import load_statistics
+from plant_cli.runs.session import open_session
+from plant_cli.training.judging import VALIDATION_METRICS, Gain
+from plant_cli.training.materials import Inputs
+from plant_cli.training.stage2 import FineTuned, finetune
+from plant_cli.training.training_options import FinetuneOptions
+
+
+def run_network(context: StageContext, options: FinetuneOptions) -> Result:
+    """Fine-tune, keep the best epoch on validation, and tune the decision threshold there."""
+    corpus, tag, seed = context.corpus(), context.tag, context.machine.seed
+    relevance = context.input("mig") if options.needs_relevance else context.find_input("mig")
+    planted = context.input("pretrain-attn", options.planted) if options.init == "planted" else None
+    inputs = Inputs(
+        corpus=corpus,
+        design=find_design(context.model, context.component).start_from(context.input),
+        machine=context.machine,
+        session=open_session(context),
+        component=context.component,
+        statistics=None if relevance is None else load_statistics(relevance, corpus),
+        planted=planted,
+        losses=context.components(LossSpec),
+    )
+    warn_of_languages(inputs.design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
+    return _report(finetune(inputs, options), options, seed, tag)
+
+
+def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | None) -> Result:
+    outcome, quality = reached.training, reached.quality
+    recalls = [name for name in outcome.kept if name.startswith("shortlist")]
+    alone = [f"{VALIDATION_METRICS[0]} of the network"] if reached.scorers else []
+    shown = [*VALIDATION_METRICS, *alone, *([quality] if quality else []), *recalls]
+    columns = [Column(name="epoch"), Column(name="loss", kind="exact")]
+    columns += [Column(name=f"attention {name}" if name == quality else name, kind="points") for name in shown]
+    rows = [[str(e["epoch"] or "start"), e["loss"], *(e[name] for name in shown)] for e in outcome.history]
+    conditions = f"{reached.conditions}; seed {seed}"
+    kept = "start" if outcome.best_epoch < 0 else f"epoch {outcome.best_epoch + 1}"
+    notes = [
+        f"kept: {kept} by {options.monitor}; {describe_threshold(reached.threshold, options, 'validation')}",
+        tell_calibration(reached.calibrated),
+        *([] if reached.gain is None else [describe_gain(reached.gain, left_out=reached.left_out)]),
+        conditions,
+    ]
+    tables = [Table(title="Fine-tuning (validation)", columns=columns, rows=rows, notes=[*notes, reached.speed.note])]
+    figures = {name: reached.figures.get(name, outcome.kept[name]) for name in shown}
+    if reached.parts:
+        tables.append(
+            tabulate_parts(
+                "Each part alone (validation)", reached.parts, {name: figures[name] for name in VALIDATION_METRICS}, [conditions]
+            )
+        )
+    return Result(
+        tables=tables,
+        next_step=f"{with_tag('plant eval', tag)} --bootstrap 1000",
+        summary={
+            **figures,
+            "scorers": list_scorers(reached.scorers),
+            "ECE": reached.calibrated.reliability.error,
+            **({} if reached.gain is None else {"gain_of_network": asdict(reached.gain), "network_left_out": reached.left_out}),
+            "sharpness": outcome.history[0].get("sharpness", 1.0),
+            "epochs": outcome.epochs,
+            "best_epoch": outcome.best_epoch + 1,
+            "threshold": reached.threshold,
+            **reached.speed.summary(),
+            **reached.cuts,
+        },
+    )
+
+
+def describe_gain(gain: Gain, *, left_out: bool = False) -> str:
+    """Whether the network is significantly better than the scorers alone."""
+    size = f"MAP {100 * gain.difference:+.1f} points [{100 * gain.low:.1f}, {100 * gain.high:.1f}], 95% interval over documents"
+    if gain.low > 0:
+        return f"the network adds to the scorers: {size}, on the documents that chose its epoch"
+    if left_out:
+        return f"the model has the scorers alone: the network's gain over them is not significant on these documents: {size}"
+    advice = "`plant finetune --no-network --force` gives a model of the scorers alone"
+    return f"the network's gain over the scorers is not significant on these documents: {size}; {advice}"

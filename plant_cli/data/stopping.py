@@ -1,0 +1,57 @@
+"""Points at which long work may be stopped: where it says so, and where it reports progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from plant_cli.api import Reporter, Task
+
+_CHECK: ContextVar[Callable[[], None]] = ContextVar("check", default=lambda: None)
+
+
+@contextmanager
+def checking(check: Callable[[], None]) -> Iterator[None]:
+    """Let long computations in the block call `check`, which raises once the user asked to stop."""
+    token = _CHECK.set(check)
+    try:
+        yield
+    finally:
+        _CHECK.reset(token)
+
+
+def stop_if_asked() -> None:
+    """A point at which long work may end: call it every second or so."""
+    _CHECK.get()()
+
+
+@dataclass(frozen=True)
+class StoppableReporter:
+    """A reporter under which all that reports progress may be stopped (`checking`) whenever it does so."""
+
+    inner: Reporter
+
+    @contextmanager
+    def progress(self, description: str, total: float | None, unit: str) -> Iterator[Task]:
+        """A bar or lines of the inner reporter."""
+        with self.inner.progress(description, total, unit) as task:
+            yield _StoppableTask(task)
+
+    def note(self, message: str) -> None:
+        """Show one line of information."""
+        self.inner.note(message)
+
+    def warn(self, message: str) -> None:
+        """Show one line about something that may be wrong."""
+        self.inner.warn(message)
+
+
+@dataclass(frozen=True)
+class _StoppableTask:
+    inner: Task
+
+    def advance(self, amount: float = 1, **figures: float) -> None:
+        self.inner.advance(amount, **figures)
+        stop_if_asked()
