@@ -32,6 +32,24 @@ def send(tensor: Tensor, device: torch.device) -> Tensor:
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
+def fetch(tensor: Tensor) -> Callable[[], Tensor]:
+    """Begin to bring a tensor to the processor; the result waits for it. A card computes meanwhile what it is given next."""
+    if tensor.device.type != "cuda":
+        return tensor.cpu
+    beside = torch.cuda.Stream(tensor.device)  # type: ignore[no-untyped-call]
+    beside.wait_stream(torch.cuda.current_stream(tensor.device))
+    with torch.cuda.stream(beside):
+        here = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True).copy_(tensor, non_blocking=True)
+        tensor.record_stream(beside)
+        done = beside.record_event()
+
+    def wait() -> Tensor:
+        done.synchronize()
+        return here
+
+    return wait
+
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 CPU = torch.device("cpu")

@@ -104,6 +104,14 @@ class HuggingFaceBackbone:
         revision = f" at revision {self.profile.revision}" if self.profile.revision else ""
         return f"{self.profile.published or self.profile.model}{revision}"
 
+    @property
+    def number_format(self) -> str:
+        """What people are told of the form of quantised weights; empty where there is nothing to tell."""
+        if self.short is None:
+            return ""
+        expanded = getattr(self.network, "hf_quantizer", None) is None  # as transformers leaves it
+        return f", in bf16{', with 4-bit weights written out' if expanded else ', with weights in 4 bits'}"
+
     def tokenize(self, texts: Sequence[str]) -> TokenBatch:
         """Tokens of texts, with character offsets."""
         tokens = self.tokenizer(
@@ -131,7 +139,8 @@ class HuggingFaceBackbone:
         given: dict[str, Any] = {"use_cache": False} if getattr(self.network.config, "use_cache", None) is not None else {}
         with ExitStack() as stack:
             able = self.short is not None and self.profile.kind == "causal"
-            if not (able and stack.enter_context(unmasked(self.network.config, windows.ids.shape[1]))):
+            whole = device.type == "cuda" and bool(windows.mask.all())  # on a processor, the sums of attention take another order
+            if not (able and stack.enter_context(unmasked(self.network.config, windows.ids.shape[1]))) and not whole:
                 given["attention_mask"] = send(windows.mask.long(), device)
             if self.short is not None:
                 stack.enter_context(self.short.ready(device))

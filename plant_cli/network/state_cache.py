@@ -6,19 +6,19 @@ import hashlib
 import math
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from plant_cli.api import Reading, TokenBatch
 from plant_cli.data.files import hash_json, hash_strings, remove
 from plant_cli.network.assembly import Network
-from plant_cli.network.compute import TOKEN_MULTIPLE, round_up, send
+from plant_cli.network.compute import TOKEN_MULTIPLE, fetch, round_up, send
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import HiddenReader, LiveReader, Room, Rows, lay_out_words, lengths, make_tokens, sorted_batches
 from plant_cli.network.tensors import read_tensors, write_tensors
@@ -195,15 +195,25 @@ def _fill(folder: Path, live: LiveReader, session: Session, name: str, batch: Ro
     progress = session.reporter.progress(f"reading {name} once with the frozen backbone", len(sizes), "documents")
     # written, not mapped: on a full disk a write raises an error, and a mapped page ends the process
     with (folder / STATES).open("r+b") as states, progress as task:
+
+        def write(rows: Rows, fetched: Callable[[], Tensor]) -> None:
+            numbers = fetched()
+            for number, row in enumerate(rows):
+                states.seek(int(starts[row]) * row_bytes)
+                part = numbers[number, : sizes[row]]
+                states.write((part.view(torch.int16) if part.dtype == torch.bfloat16 else part).numpy().tobytes())
+            task.advance(len(rows) * processes.count)
+
+        waiting: tuple[Rows, Callable[[], Tensor]] | None = None  # the batch before, which comes from a card while the next is read
         for rows in processes.share(sorted_batches(sizes, batch)):
             if session.should_stop():
                 break
-            encoded = live.read(rows).hidden
-            for number, row in enumerate(rows):
-                states.seek(int(starts[row]) * row_bytes)
-                part = encoded[number, : sizes[row]].to(live.hardware.dtype).cpu()
-                states.write((part.view(torch.int16) if part.dtype == torch.bfloat16 else part).numpy().tobytes())
-            task.advance(len(rows) * processes.count)
+            fetched = fetch(live.read(rows).hidden.to(live.hardware.dtype))
+            if waiting is not None:
+                write(*waiting)
+            waiting = rows, fetched
+        if waiting is not None:
+            write(*waiting)
         states.flush()
         os.fsync(states.fileno())
     session.check("while hidden states were being cached", "a finished cache: it is filled again", processes.any)

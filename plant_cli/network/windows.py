@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from plant_cli.api import ArtefactError, ComponentError
 from plant_cli.api.model import TokenBatch
-from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
+from plant_cli.network.compute import TOKEN_MULTIPLE, round_up, send
 from plant_cli.network.tensors import read_tensors, write_tensors
 
 IntArray = npt.NDArray[np.int64]
@@ -81,13 +81,13 @@ def cut(batch: TokenBatch, *, size: int, overlap: int, prefix: Sequence[int], su
 def join_windows(hidden: Tensor, windows: Windows) -> tuple[Tensor, Tensor]:
     """Hidden states [B, T, H] and mask [B, T] of documents from those of windows [W, S, H]; overlaps are averaged."""
     rows, longest = windows.shape
-    source, target = windows.source.to(hidden.device), windows.target.to(hidden.device)
+    source, target = (send(places, hidden.device) for places in (windows.source, windows.target))
     flat = hidden.reshape(-1, hidden.shape[-1]).index_select(0, source)
-    counts = torch.bincount(target, minlength=rows * longest)
+    counts = torch.bincount(windows.target, minlength=rows * longest)  # on the processor: a card need not be waited for
     joined = flat.new_zeros((rows * longest, flat.shape[-1])).index_add(0, target, flat)
     if int(counts.max()) > 1:
-        joined = joined / counts.clamp(min=1).unsqueeze(1).to(joined.dtype)
-    return joined.view(rows, longest, -1), (counts > 0).view(rows, longest)
+        joined = joined / send(counts.clamp(min=1).unsqueeze(1).to(joined.dtype), hidden.device)
+    return joined.view(rows, longest, -1), send(counts > 0, hidden.device).view(rows, longest)
 
 
 DEFAULT_POSITIONS = 512  # of a model whose configuration names no limit

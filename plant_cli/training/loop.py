@@ -29,6 +29,10 @@ from plant_cli.training.training_options import EVERYTHING, Schedule, TrainingOp
 
 Rows = npt.NDArray[np.int64]
 HISTORY = "history.jsonl"
+UNREAD_SECONDS = 2.0
+"""Time between two looks at the losses that a graphics card has counted."""
+SKIPPED_STEPS = 3, 0.05
+"""Steps of an epoch that bf16 may spoil, in number and as a share: more end the training."""
 SEEDS = 64
 """Seeds that a step has for its micro-batches; more where these are more."""
 
@@ -69,6 +73,11 @@ class TrainingResult:
     epoch_seconds: Sequence[float]  # wall-clock time of each epoch since the start or the last resumption, without validation
 
 
+def leaves_losses(hardware: Hardware) -> bool:
+    """Whether losses stay on the device for a while, because asking for them would keep it waiting."""
+    return hardware.device.type == "cuda" and hardware.processes.count == 1 and sharing_mode() == "whole"
+
+
 class TrainingLoop:
     """One training run of a network on the documents of a split."""
 
@@ -101,6 +110,9 @@ class TrainingLoop:
         self.saved = time.monotonic()
         self.losses: list[float] = []
         self.room = plan.room or Room(plan.options.documents)
+        self.defers = False  # whether losses stay on the device for a while; of `run`
+        self.unread: list[tuple[int, Rows, float, Tensor]] = []  # number, rows, weight and loss of steps whose losses are there
+        self.read_at, self.skipped = 0.0, 0
 
     def run(
         self,
@@ -126,6 +138,7 @@ class TrainingLoop:
         self.strategy = choose_strategy(
             self.network, self.hardware, self.groups, self.optimizer, plan.options.clip, self.accelerator, self.session.reporter
         )
+        self.defers = leaves_losses(self.hardware)
         self.groups = [replace(group, parameters=tuple(found)) for group, found in zip(self.groups, self.strategy.groups, strict=True)]
         patience = plan.epochs if plan.patience is None else plan.patience
         while position.epoch < plan.epochs and position.epoch - position.gain_epoch <= patience:
@@ -165,6 +178,7 @@ class TrainingLoop:
         self.session.reporter.note(f"resumed in epoch {self.position.epoch + 1} after {self.position.step} steps")
 
     def _save(self) -> None:
+        self._read_losses()
         folder = self.session.folder / "checkpoints" if self.processes.first else None
         weights = {name: p for name, p in self.network.named_parameters() if name in self.names}
         checkpointing.save_checkpoint(folder, weights, self.strategy.state(keep=self.processes.first), self.position, self.best)
@@ -184,6 +198,7 @@ class TrainingLoop:
         self.network.train()
         began = time.monotonic()
         documents = sum(len(rows) for batch in steps[position.batch :] for rows in batch)
+        self.read_at, self.skipped = 0.0, 0
         with self.session.reporter.progress(f"epoch {position.epoch + 1}/{plan.epochs}", documents, "documents") as task:
             for batch in steps[position.batch :]:
                 share = cosine(position.step, len(steps) * plan.epochs, plan.options.warmup)
@@ -198,6 +213,12 @@ class TrainingLoop:
                     self._save()
         if self.processes.any(self.session.should_stop()):
             self._stop()
+        self._read_losses()
+        if self.skipped:
+            self.session.reporter.warn(
+                f"epoch {position.epoch + 1}: {self.skipped} of {len(steps)} steps changed nothing, because a loss or gradient in bf16 was "
+                "no number (lower learning rates or --precision fp32 avoid this)"
+            )
         self.seconds.append(time.monotonic() - began)
 
     def _step(self, step: BatchLoss, batch: list[Rows]) -> None:
@@ -205,19 +226,44 @@ class TrainingLoop:
         while (sums := self._try(step, batch)) is None:
             free_unused(self.hardware.device)  # what the failure held is gone by now
         total, lost, wrong = sums
-        total, lost = self._add_up(total, lost)
-        if not math.isfinite(lost):
-            self._refuse_nan(wrong)
-        position.loss_sum += lost
-        position.weight_sum += total
-        if total:
-            self.losses.append(lost / total)
-            self.accelerator.log({"loss": self.losses[-1]}, step=position.step)
-        self.strategy.step(total)
+        if isinstance(lost, Tensor):
+            self._add_up(total, 0.0)
+            known = self.strategy.step(total, lost)
+            self.unread.append((position.step, wrong, total, lost if known is None else known))
+            if time.monotonic() - self.read_at > UNREAD_SECONDS:
+                self._read_losses()
+        else:
+            total, lost = self._add_up(total, lost)
+            if not math.isfinite(lost):
+                self._refuse_nan(wrong, position.step)
+            self._count(position.step, total, lost)
+            self.strategy.step(total)
         position.step += 1
         position.batch += 1
 
-    def _try(self, step: BatchLoss, batch: list[Rows]) -> tuple[float, float, Rows] | None:
+    def _count(self, step: int, total: float, lost: float) -> None:
+        self.position.loss_sum += lost
+        self.position.weight_sum += total
+        if total:
+            self.losses.append(lost / total)
+            self.accelerator.log({"loss": self.losses[-1]}, step=step)
+
+    def _read_losses(self) -> None:
+        """Count the losses that are still on a card, which is waited for only here; steps that bf16 spoiled have changed nothing."""
+        unread, self.unread = self.unread, []
+        number, share = SKIPPED_STEPS
+        allowed = max(number, share * self.position.batch) if self.hardware.dtype == torch.bfloat16 else 0
+        losses = torch.stack([lost for *_, lost in unread]).tolist() if unread else []
+        for (step, rows, total, _), lost in zip(unread, losses, strict=True):
+            if math.isfinite(lost):
+                self._count(step, total, lost)
+                continue
+            self.skipped += 1
+            if self.skipped > allowed:
+                self._refuse_nan(rows, step)
+        self.read_at = time.monotonic()
+
+    def _try(self, step: BatchLoss, batch: list[Rows]) -> tuple[float, float | Tensor, Rows] | None:
         """What a step adds up to; None if memory ran out: then there is no gradient, and the next micro-batches are smaller."""
         passes = self._passes(batch)
         try:
@@ -231,10 +277,13 @@ class TrainingLoop:
             self.session.reporter.warn(f"memory ran out: a micro-batch has {tokens:,} tokens at most from here on; nothing is lost")
             return None
 
-    def _accumulate(self, step: BatchLoss, batch: list[Rows], passes: Sequence[tuple[int, Rows, float]]) -> tuple[float, float, Rows]:
-        """Weight and loss of a step's micro-batches, and the rows where the loss is no number."""
+    def _accumulate(
+        self, step: BatchLoss, batch: list[Rows], passes: Sequence[tuple[int, Rows, float]]
+    ) -> tuple[float, float | Tensor, Rows]:
+        """Weight and loss of a step's micro-batches (maybe still on the device), and the rows where the loss is no number."""
         plan, position = self.plan, self.position
-        total, lost, wrong = 0.0, 0.0, np.concatenate(batch)
+        total, wrong = 0.0, np.concatenate(batch)
+        lost: float | Tensor = 0.0
         seeds = max(SEEDS, len(micro_sizes(plan.options.batch, plan.options.documents if self.room.tokens is None else 1)))
         for number, rows, part in passes:
             seed = plan.seed * 1_000_003 + position.step * seeds + number
@@ -244,9 +293,9 @@ class TrainingLoop:
             if weight == 0 and not self.strategy.lockstep:
                 continue
             total += weight
-            share = float(loss.detach()) * weight
-            wrong = wrong if math.isfinite(share) else rows
-            lost += share
+            share = loss.detach() * weight if self.defers else float(loss.detach()) * weight
+            wrong = wrong if isinstance(share, Tensor) or math.isfinite(share) else rows
+            lost = lost + share
             # also of what is refused below: other processes may wait for this pass
             self.strategy.backward(loss * weight, last=rows is passes[-1][1])
         return total, lost, wrong
@@ -301,10 +350,10 @@ class TrainingLoop:
         done = f"in epoch {self.position.epoch + 1} after {self.position.step} steps; a checkpoint is saved"
         raise stopped(done, str(self.session.folder / "checkpoints"), "")
 
-    def _refuse_nan(self, rows: Rows) -> None:
+    def _refuse_nan(self, rows: Rows, step: int) -> None:
         first = ", ".join(str(row) for row in rows[:8]) + (" …" if len(rows) > 8 else "")
         raise TrainingError(
-            f"the loss is not a number in epoch {self.position.epoch + 1}, step {self.position.step + 1}",
+            f"the loss is not a number in epoch {self.position.epoch + 1}, step {step + 1}",
             where=f"training documents in rows {first}; {self.session.folder}",
             expected="a finite loss",
             todo="the last checkpoint is kept: lower the learning rates, or use --precision fp32, then --force; --resume goes on from it",

@@ -288,7 +288,8 @@ def set_up(given: Inputs, options: TrainingOptions, *, freeze_backbone: bool, ti
             f"the decoder {network.section.decoder.name} looks at the words of relevance, but the run has none: run plant mig first"
         )
     if isinstance(network.backbone, TracedBackbone):
-        given.session.reporter.note(f"backbone {network.section.backbone.name}: reads with {network.backbone.origin}")
+        how = getattr(network.backbone, "number_format", "")
+        given.session.reporter.note(f"backbone {network.section.backbone.name}: reads with {network.backbone.origin}{how}")
     if given.planted is not None:
         _restore_planted(network, given.planted, given)
     if freeze_backbone:

@@ -77,7 +77,11 @@ class RowAdamW(torch.optim.AdamW):
     A row is updated in the steps whose gradient holds it, as `torch.optim.AdamW` would update a parameter that has had no other
     steps: moments, step count and weight decay of a row rest while the row does. Everything else is plain AdamW, in one pass a
     tensor (`fused`).
+
+    `found_inf`: 1 on the device where the next step must change nothing, else 0 (None: each step counts).
     """
+
+    found_inf: Tensor | None = None
 
     def __init__(self, entries: Iterable[dict[str, Any]], tables: Iterable[nn.Parameter] = (), *, weight_decay: float) -> None:
         self.tables = frozenset(id(table) for table in tables)
@@ -90,12 +94,14 @@ class RowAdamW(torch.optim.AdamW):
         self.param_groups = [group for group in groups if group["lr"]]
         try:
             touched = [(p, g) for g in self.param_groups for p in g["params"] if id(p) in self.tables and p.grad is not None]
+            counts = not touched or self.found_inf is None or not self.found_inf  # only here a device is asked
             for table, group in touched:
-                self._update(table, group)
+                if counts:
+                    self._update(table, group)
                 table.grad = None
             loss: float | None = super().step(closure)
         finally:
-            self.param_groups = groups
+            self.param_groups, self.found_inf = groups, None
         return loss
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

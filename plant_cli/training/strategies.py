@@ -61,22 +61,24 @@ def _add_rows(processes: Processes, table: nn.Parameter) -> Tensor:
     return torch.sparse_coo_tensor(all_rows[filled][None], all_values[filled], table.shape, check_invariants=False).coalesce()
 
 
-def clip_gradients(parameters: Sequence[nn.Parameter], largest: float, processes: Processes = SINGLE_PROCESS) -> None:
-    """Scale all gradients, sparse and sharded ones too, to a joint norm of at most `largest`."""
+def clip_gradients(parameters: Sequence[nn.Parameter], largest: float, processes: Processes = SINGLE_PROCESS) -> Tensor:
+    """Scale all gradients, sparse and sharded ones too, to a joint norm of at most `largest`; the norm that they had."""
     spread = [p for p in parameters if isinstance(p, DTensor)]
-    norms = [torch.linalg.vector_norm(values) for values in _values([p for p in parameters if not isinstance(p, DTensor)])]
+    whole = _values([p for p in parameters if not isinstance(p, DTensor)])
+    norms = list(torch._foreach_norm(whole)) if whole else []
     if spread:
-        square = torch.stack([torch.linalg.vector_norm(values) for values in _values(spread)]).square().sum()
+        square = torch.stack(torch._foreach_norm(_values(spread))).square().sum()
         processes.add([square])
         norms.append(square.sqrt())
-    norm = torch.linalg.vector_norm(torch.stack(norms))
+    norm: Tensor = torch.linalg.vector_norm(torch.stack(norms))
     scale_gradients(parameters, (largest / (norm + 1e-6)).clamp(max=1.0))  # as torch.nn.utils.clip_grad_norm_ does it
+    return norm
 
 
 def scale_gradients(parameters: Sequence[nn.Parameter], factor: float | Tensor) -> None:
     """Multiply gradients, sparse and sharded ones too, by a factor."""
-    for values in _values(parameters):
-        values.mul_(factor)
+    if values := _values(parameters):
+        torch._foreach_mul_(values, factor)
 
 
 def full_state(optimizer: torch.optim.Optimizer, *, keep: bool) -> dict[str, Any]:
@@ -115,8 +117,12 @@ class DataParallel:
         """Add the gradients of a micro-batch; `last`: the last one of this process before a step."""
         torch.autograd.backward(loss)
 
-    def step(self, weight: float) -> None:
-        """One step with the gradients of all processes, divided by `weight` and clipped; weight 0: only clear the gradients."""
+    def step(self, weight: float, lost: Tensor | None = None) -> Tensor | None:
+        """One step with the gradients of all processes, divided by `weight` and clipped; weight 0: only clear the gradients.
+
+        `lost`: the sum of the losses, where it is still on the device. If it or a gradient is no finite number, nothing is changed, without
+        a word from the device; the sum comes back, or NaN.
+        """
         if weight:
             parameters = [p for group in self.groups for p in group]
             counts = torch.tensor([float(p.grad is not None) for p in parameters])
@@ -124,9 +130,13 @@ class DataParallel:
             parameters = [p for p, count in zip(parameters, counts.tolist(), strict=True) if count]  # with a gradient in any process
             add_gradients(self.processes, parameters, self.optimizer.tables)
             scale_gradients(parameters, self.averaged / weight)
-            clip_gradients(parameters, self.clip, self.processes)
+            norm = clip_gradients(parameters, self.clip, self.processes)
+            if lost is not None:
+                lost = torch.where(norm.isfinite(), lost, torch.nan)
+                self.optimizer.found_inf = (~lost.isfinite()).float()
             self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
+        return lost
 
     def state(self, *, keep: bool) -> dict[str, Any]:
         """State of the optimiser over whole parameters, from which any number of processes can continue; empty unless `keep`."""
@@ -291,7 +301,7 @@ class DeepSpeedZero(DataParallel):
         self.engine.set_gradient_accumulation_boundary(last)
         self.engine.backward(loss)
 
-    def step(self, weight: float) -> None:
+    def step(self, weight: float, lost: Tensor | None = None) -> Tensor | None:
         """Take one optimiser step; the engine divides the sums by its loss scale, then clips."""
         if not weight:
             for entry in self.optimizer.param_groups:
@@ -299,6 +309,7 @@ class DeepSpeedZero(DataParallel):
         self.engine.optimizer.loss_scale = (weight or 1.0) / self.processes.count
         self.engine.step()
         self.engine.optimizer.loss_scale = 1.0
+        return lost
 
     def state(self, *, keep: bool) -> dict[str, Any]:
         """The optimiser's state by whole parameters."""

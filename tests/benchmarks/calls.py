@@ -26,7 +26,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoConfig, BertConfig
 from triton.runtime import KernelInterface
 
-from plant_cli.api import ModelSection
+from plant_cli.api import Choice, ModelSection
 from plant_cli.data.labels import LabelTable
 from plant_cli.network import attention_kernels
 from plant_cli.network.assembly import Network
@@ -52,11 +52,11 @@ POSITIONS = 48
 NO_KERNEL = ("aten::_unsafe_view", "aten::detach", "aten::alias", "aten::lift_fresh")
 
 
-class CallCounter(TorchDispatchMode):
+class CallCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the calls of torch operations by name."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.calls: Counter[str] = Counter()
         self.views: Counter[str] = Counter()
 
@@ -79,7 +79,9 @@ class _Launcher:
 @contextmanager
 def as_on_a_card(calls: Counter[str]) -> Iterator[None]:
     """Batches keep their activations, and label attention is done by kernels, whose launches are counted; its numbers are any."""
-    kernels = {name: _Launcher(calls) for name, found in vars(attention_kernels).items() if isinstance(found, KernelInterface)}
+    kernels: dict[str, Any] = {
+        name: _Launcher(calls) for name, found in vars(attention_kernels).items() if isinstance(found, KernelInterface)
+    }
     with ExitStack() as stack:
         stack.enter_context(patch.multiple(attention_kernels, **kernels))
         stack.enter_context(patch("plant_cli.network.attention.uses_triton", return_value=True))
@@ -154,7 +156,7 @@ def encoder(case: Case) -> Step:
     backbone = RandomEncoder(case.config.num_hidden_layers)
     decoder: Any = nn.Identity()
     reader = LiveReader(
-        Network(backbone, decoder, ModelSection(backbone="minilm"), LabelTable(ids=[], titles=[], train_counts=[])),
+        Network(backbone, decoder, ModelSection(backbone=Choice(name="minilm")), LabelTable(ids=[], titles=[], train_counts=[])),
         case.tokens,
         case.hardware,
     )

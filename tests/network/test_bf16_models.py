@@ -22,7 +22,7 @@ IDS = torch.arange(20).view(2, 10)
 
 
 def options(**values: Any) -> CausalOptions:
-    return CausalOptions(**{"model": "m", "lora_dropout": 0.0} | values)
+    return CausalOptions(**dict[str, Any](model="m", lora_dropout=0.0) | values)
 
 
 def adapted(chosen: CausalOptions, network: Any) -> Any:

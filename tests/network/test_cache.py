@@ -135,6 +135,19 @@ def test_a_damaged_or_half_written_one_is_written_again(frozen: Any, session: Se
     assert bool(told) is (damage != "half-written")
 
 
+def test_a_batch_is_written_while_the_next_is_read(frozen: Any, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+    read = LiveReader.read
+
+    def fetch(numbers: torch.Tensor) -> Callable[[], torch.Tensor]:
+        return lambda: done.append("written") or numbers  # type: ignore[func-returns-value]
+
+    monkeypatch.setattr(LiveReader, "read", lambda reader, rows: done.append("read") or read(reader, rows))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(cache, "fetch", fetch)
+    assert isinstance(opened(frozen, session), CachedReader)
+    assert done == ["read", "read", "written", "read", "written", "written"]
+
+
 def test_what_is_too_large_or_learns_is_read_live(frozen: Any, session: Session, small_network: Callable[..., Any]) -> None:
     assert isinstance(opened(frozen, session, limit=1e-9), LiveReader)
     assert "computed again each time" in session.reporter.notes[0]

@@ -231,6 +231,23 @@ def test_gradient_checkpointing_changes_no_gradient(causal: Path) -> None:
     torch.testing.assert_close(found[1], found[0])
 
 
+@pytest.mark.parametrize(
+    ("precision", "expand", "told"),
+    [("fp32", True, ""), ("bf16", None, ", in bf16, with weights in 4 bits"), ("bf16", True, ", in bf16, with 4-bit weights written out")],
+)
+def test_quantised_models_compute_as_precision_says(causal: Path, precision: str, expand: bool | None, told: str) -> None:
+    profile = Profile(model=str(causal), adapter_targets=ATTENTION, kind="causal", device="cpu", precision=precision)
+    backbone = HuggingFaceBackbone(profile, HuggingFaceOptions(adapter="lora", quantization="nf4", expand_weights=expand, overlap=4))
+    assert backbone.number_format == told
+    backbone.module().eval()
+    with torch.no_grad():
+        hidden, mask = backbone.encode(backbone.tokenize(["patient fever cough a b", "a"]))
+        alone, _ = backbone.encode(backbone.tokenize(["a"]))
+    assert hidden.dtype == torch.float32
+    assert mask.sum(1).tolist() == [5, 1]
+    torch.testing.assert_close(hidden[1, :1], alone[0], rtol=2e-2, atol=2e-2)
+
+
 FAMILY = Family(name="some", summary="Some.", models={"small": "org/small@abc", "large": "org/large"}, other_targets={"odd": ("qkv",)})
 
 

@@ -60,6 +60,7 @@ class Played:
         self.at = float("inf")
         self.lengths = LENGTHS
         self.room: Room | None = None
+        self.hardware = CPU
 
     def step(self, rows: Any, *, epoch: int, seed: int) -> tuple[torch.Tensor, float]:
         self.rows.append(rows.tolist())
@@ -72,7 +73,7 @@ class Played:
 
     def run(self, plant: Callable[[], dict[str, float]] | None = None, memory: dict[str, bool] | None = None) -> TrainingResult:
         plan = replace(self.plan, room=self.room)
-        training = TrainingLoop(self.session, self.network, CPU, plan, self.lengths, frozenset({"attention"}))
+        training = TrainingLoop(self.session, self.network, self.hardware, plan, self.lengths, frozenset({"attention"}))
         return training.run(self.step, self.validate, plant=plant, memory=memory)
 
 
@@ -222,6 +223,65 @@ def test_a_loss_that_is_no_number_stops_with_the_documents_named(play: Callable[
         played.run()
     assert f"rows {', '.join(map(str, played.rows[-1]))}" in caught.value.where
     assert list((played.folder / "checkpoints").glob("step-*/DONE"))
+
+
+class Spoiled(Played):
+    """The loss of some micro-batches is no number, or only its gradient is not."""
+
+    spoiled: frozenset[int] = frozenset()
+
+    def step(self, rows: Any, *, epoch: int, seed: int) -> tuple[torch.Tensor, float]:
+        loss, weight = super().step(rows, epoch=epoch, seed=seed)
+        if len(self.rows) - 1 in self.spoiled:
+            queries = self.network.decoder.queries
+            loss = loss * float("nan") if len(self.rows) % 2 else loss + (queries.flatten()[0] - queries.flatten()[0].detach()).sqrt()
+        return loss, weight
+
+
+@pytest.fixture
+def spoil(small_network: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Spoiled]:
+    """A run of three steps an epoch whose losses are left on the device, as on a card."""
+    monkeypatch.setattr(loop, "leaves_losses", lambda hardware: True)
+
+    def make(*values: float, dtype: torch.dtype = torch.bfloat16, spoiled: set[int] = frozenset(), name: str = "stage") -> Spoiled:  # type: ignore[assignment]
+        played = Spoiled(small_network(), tmp_path / name, list(values), batch=2, warmup=0.0)
+        played.spoiled, played.hardware = frozenset(spoiled), replace(CPU, dtype=dtype)
+        return played
+
+    return make
+
+
+def test_losses_that_are_left_on_the_device_are_the_same(spoil: Callable[..., Spoiled], play: Callable[..., Played]) -> None:
+    left, asked = spoil(0.1, 0.2), play(0.1, 0.2, batch=2, warmup=0.0)
+    found = [row["loss"] for row in left.run().history]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "leaves_losses", lambda hardware: False)
+        assert found == pytest.approx([row["loss"] for row in asked.run().history])
+    torch.testing.assert_close(left.queries[-1], asked.queries[-1], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("spoiled", [{0}, {1}, {3, 4, 5}], ids=["loss", "gradient", "a whole epoch"])
+def test_a_step_that_bf16_spoils_changes_nothing_and_is_told(spoil: Callable[..., Spoiled], spoiled: set[int]) -> None:
+    played = spoil(0.1, 0.2, spoiled=spoiled)
+    history = played.run().history
+    assert all(row["loss"] > 0 for row in history[: 2 - (len(spoiled) == 3)])
+    assert bool(torch.isfinite(played.queries[-1]).all())
+    assert torch.equal(*played.queries) == (len(spoiled) == 3)
+    (told,) = played.session.reporter.warnings  # type: ignore[attr-defined]
+    assert f"{len(spoiled)} of 3 steps changed nothing" in told
+    state = torch.load(next((played.folder / "checkpoints").glob("step-00000006/optimizer.pt")), weights_only=True)["state"]
+    assert {int(values["step"]) for values in state.values()} == {6 - len(spoiled)}
+
+
+@pytest.mark.parametrize(("dtype", "spoiled", "step"), [(torch.bfloat16, {0, 1, 2, 3}, None), (torch.float32, {1}, 2)])
+def test_too_many_such_steps_end_the_training_and_in_fp32_one_does(
+    spoil: Callable[..., Spoiled], dtype: torch.dtype, spoiled: set[int], step: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "SKIPPED_STEPS", (2, 0.0))
+    played = spoil(0.1, dtype=dtype, spoiled=spoiled)
+    with pytest.raises(TrainingError, match=f"not a number in epoch 1, step {step or 3}") as caught:
+        played.run()
+    assert f"rows {', '.join(map(str, played.rows[(step or 3) - 1]))}" in caught.value.where
 
 
 @pytest.mark.parametrize(("copies", "options"), [(1, {}), (25, {"batch": 70, "micro_batch": 1})], ids=["few", "more than 64 a step"])
