@@ -106,7 +106,7 @@ class HuggingFaceBackbone:
 
     @property
     def number_format(self) -> str:
-        """What people are told of the form of quantised weights; empty where there is nothing to tell."""
+        """The form of quantised weights, for people; empty where they compute in fp32."""
         if self.short is None:
             return ""
         expanded = getattr(self.network, "hf_quantizer", None) is None  # as transformers leaves it
