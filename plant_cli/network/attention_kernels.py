@@ -80,8 +80,7 @@ class KernelAttention(torch.autograd.Function):
         """Gradients of queries, directions, keys and values."""
         *saved, wanted = ctx.saved_tensors
         batch = _Batch(*saved)
-        upstream = gradient.to(batch.averages.dtype)
-        upstream = upstream.contiguous() if wanted is None else upstream.masked_fill(~wanted, 0.0)
+        upstream = (gradient if wanted is None else gradient.masked_fill(~wanted, 0.0)).to(batch.averages.dtype).contiguous()
         with torch.autocast(gradient.device.type, enabled=False), torch.cuda.device_of(gradient):  # type: ignore[no-untyped-call]
             gradients = _pull(batch, upstream)
         return *(x.to(kind) for x, kind in zip(gradients, ctx.kinds, strict=True)), None, None, None
