@@ -43,15 +43,15 @@ class Tile(NamedTuple):
 
 FUSED_TYPES = {torch.bfloat16}
 FUSED: dict[int, tuple[Tile, Tile, Tile]] = {
-    64: (Tile(128, 64, 8, 3), Tile(64, 64, 4, 3), Tile(64, 64, 4, 3)),
-    128: (Tile(128, 64, 8, 3), Tile(128, 64, 8, 2), Tile(128, 64, 8, 2)),
+    64: (Tile(128, 64, 8, 3), Tile(64, 32, 4, 3), Tile(64, 64, 4, 3)),
+    128: (Tile(128, 32, 8, 3), Tile(64, 64, 4, 2), Tile(64, 32, 4, 3)),
     256: (Tile(64, 64, 8, 2), Tile(64, 64, 8, 2), Tile(64, 64, 8, 2)),
 }
 """By the widest head: tiles of the forward pass, of the labels' gradients and of the positions' gradients. Wider heads, and cards whose
 shared memory is too small for a tile, take the products."""
 LABELS_WALKED = 2048
 """Labels that one program of the positions' gradients walks over, in whole tiles: programs for few positions still fill a card."""
-SCORES_HELD = 1 << 22
+SCORES_HELD = 1 << 24
 """Scores of one head that the products hold at a time; in bf16 each takes 12 bytes on the way back."""
 ENTRIES = 2048
 """Scores that one program of the products' kernels holds at a time, of 128 or 512 positions."""
