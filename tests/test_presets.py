@@ -18,7 +18,7 @@ from plant_cli.api import Request, SilentReporter
 from plant_cli.data.files import read_json
 from plant_cli.network.profile import CausalOptions
 from plant_cli.registry import installed
-from plant_cli.runs.recipes import load_recipe
+from plant_cli.runs.recipes import load_recipe, shipped_recipes
 from plant_cli.runs.runner import print_config
 from plant_cli.training.training_options import FinetuneOptions
 
@@ -265,3 +265,20 @@ def test_the_control_starts_from_attention_to_random_words(run: Path) -> None:
     inputs = set(read_stage(run, "finetune-control")["inputs"])
     assert "pretrain-attn-control" in inputs
     assert "pretrain-attn" not in inputs
+
+
+def shipped(kind: str) -> list[Any]:
+    """Recipes of a folder, but for presets to extend; those after the first are slow."""
+    names = [name for name in shipped_recipes() if name.startswith(f"{kind}/") and "to extend" not in load_recipe(name).summary]
+    return [pytest.param(name, marks=[pytest.mark.slow] if number else []) for number, name in enumerate(names)]
+
+
+@pytest.mark.parametrize("name", shipped("paper"))
+def test_a_recipe_of_the_paper_can_be_tried_out(name: str, tmp_path: Path) -> None:
+    flags = {"run": {"recipe": name, "smoke": True}}
+    done = run_at(tmp_path / "run", "run", *CLINIC, *(value for value in TINY if value.startswith("model.")), flags=flags).data
+    for stage in [stage for stage in done if stage.startswith(("pretrain-attn", "finetune"))]:
+        record = read_stage(tmp_path / "run", stage)
+        assert (record["options"]["epochs"], record["options"]["batch"]) == (1, 8)
+        assert record["sections"]["data"]["documents"] == 16
+    assert "significance" in done

@@ -300,6 +300,7 @@ class DataSection(Options):
     )
     keep_unlabelled: bool = option(False, "Keep documents that have none of the kept labels.")
     train_share: float = option(1.0, "Share of the training documents to use.", gt=0, le=1)
+    documents: int | None = option(None, "At most so many documents of each split, the first ones, to try something out.", ge=1)
     sampling: Literal["uniform", "stratified"] = option(
         "uniform", "How documents are chosen for train_share and resplit; stratified: each label in proportion, the rarest first."
     )

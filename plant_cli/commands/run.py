@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from plant_cli.api import Column, RecipeError, Request, Result, Runner, StageContext, Table
 from plant_cli.commands.command_options import RunOptions
 from plant_cli.data.records import plain_values
+from plant_cli.runs.recipes import load_recipe
 
+TRIED = ("epochs=1", "batch=8")  # of each training, when a recipe is tried out on 16 documents
 NUMBERS_SHOWN = 4  # numbers of a step that are shown
 
 
 def run(context: StageContext, options: RunOptions) -> Result:
     """Run the steps of a recipe in order."""
-    return report_recipe(context.runner, replace(context.request, recipe=options.recipe, seeds=options.seeds))
+    request = context.request
+    sets = (*_smoke(options.recipe), *request.sets) if options.smoke else request.sets
+    return report_recipe(context.runner, replace(request, recipe=options.recipe, seeds=options.seeds, sets=sets))
+
+
+def _smoke(recipe: str) -> Iterator[str]:
+    yield "data.documents=16"
+    for section in load_recipe(recipe).values:
+        if section.startswith(("pretrain-attn", "finetune")):
+            yield from (f"{section}.{value}" for value in TRIED)
 
 
 def report_recipe(runner: Runner, request: Request) -> Result:

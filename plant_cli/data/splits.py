@@ -137,6 +137,7 @@ def take_subset(dataset: Dataset, data: DataSection) -> tuple[Dataset, list[str]
         _drop_duplicates: data.duplicates == "drop",
         _drop_leaks: data.leaks == "drop",
         _thin_train: data.train_share < 1,
+        _take_first: data.documents is not None,
         _keep_labels: data.keep_labels is not None,
     }
     if not any(steps.values()):
@@ -249,6 +250,12 @@ def _thin_train(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
     halves = split_documents(train, {"test": data.train_share}, seed=data.subset_seed, method=data.sampling, groups=_groups(train))
     kept = halves.get("test", train.clear())
     return {**parts, "train": kept}, [f"{kept.height:,} of {train.height:,} training documents are used ({data.sampling} sample)"]
+
+
+def _take_first(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
+    cut = [name for name, part in parts.items() if part.height > (data.documents or 0)]
+    remark = f"only the first {data.documents:,} documents of {', '.join(cut)} are used"
+    return {name: part.head(data.documents or 0) for name, part in parts.items()}, [remark] if cut else []
 
 
 def _keep_labels(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:

@@ -247,6 +247,13 @@ def test_a_share_of_train_leaves_test_alone() -> None:
     assert remarks == ["2 of 4 training documents are used (uniform sample)"]
 
 
+def test_the_first_documents_of_each_split_are_enough_to_try_something_out() -> None:
+    rows, remarks = take(documents=2)
+    assert [len(part) for part in rows.values()] == [2, 1]
+    assert rows["train"] == take()[0]["train"][:2]
+    assert remarks == ["only the first 2 documents of train are used"]
+
+
 def test_splitting_again_with_groups() -> None:
     rows, _ = take(resplit=True, test_share=0.4, validation_share=0.2, group_column="patient")
     assert sorted(doc_id for part in rows.values() for doc_id, _ in part) == ["a1", "a2", "b1", "c1", "d1"]
