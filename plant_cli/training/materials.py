@@ -210,6 +210,8 @@ def padding_share(lengths: Rows, steps: list[list[Rows]]) -> float:
     return 1.0 - float(lengths.sum()) / padded if padded else 0.0
 
 
+READ_AT_ONCE = 256
+"""Documents that a frozen backbone reads at once, at most, where memory decides."""
 FORWARD_ALONE = 2
 """Documents that fit in memory where nothing is kept for gradients, for each that fits in training."""
 
@@ -395,6 +397,7 @@ def _open(
     if network.backbone_is_frozen and len(split) and options.fills_memory(hardware.device.type, hardware.processes.count):
         network.eval()
         with torch.no_grad():
-            cache = replace(cache, batch=find_room(live.read, lengths(tokens), options, hardware))
+            room = find_room(live.read, lengths(tokens), options, hardware)
+            cache = replace(cache, batch=replace(room, documents=READ_AT_ONCE))
     reader = cache.open(live, name.replace(" ", "-"))
     return Material(split=split, reader=reader, words=words, analyser=given.corpus.analyser)

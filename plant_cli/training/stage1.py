@@ -57,6 +57,7 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
         items=options.items,
         alone=options.fills_memory(hardware.device.type, hardware.processes.count),
     )
+    decide_sparse(network, options.sparse_updates, selects=0 <= options.labels_per_document < network.labels)
     step = Planting(network, train.reader, planter, loss, hardware)
     room = setup.find_room(step, options)
     measure = AttentionMeasure(
@@ -82,7 +83,6 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
         seed=given.machine.seed,
         room=room,
     )
-    decide_sparse(network, options.sparse_updates, selects=0 <= options.labels_per_document < network.labels)
     roles = frozenset({"attention"} if network.backbone_is_frozen else {"attention", "backbone"})
 
     def plant() -> dict[str, float]:
