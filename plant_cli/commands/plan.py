@@ -58,7 +58,7 @@ def run(context: StageContext, options: PlanOptions) -> Result:
     notes = [*planner.notes]
     if any(not found.parts for found in plans.values()):
         notes.append(f"words were counted and scorers fitted on at most {DOCUMENTS_SAMPLED:,} documents, and the figures scaled up")
-    if any(found.parts for found in plans.values()):
+    if any(found.seconds is not None and found.parts for found in plans.values()):
         notes.append("activations and hours are those of a step with made-up weights, without validation")
     place = f"{hardware.device} in {str(hardware.dtype).removeprefix('torch.')}"
     networked = any(getattr(step.options, "network", False) for step in steps)

@@ -39,8 +39,12 @@ class Recomputation:
         return device.type != "cuda" or activation_bytes(self.network, positions) > SHARE * free_memory(device)
 
 
-def activation_bytes(network: Any, positions: int) -> int:
-    """Bytes that all layers keep of so many positions for the backward pass, in the type that the network computes in."""
-    config = network.config
+def activation_bytes(network: Any, positions: int, *, recomputed: bool = False, size: int | None = None) -> int:
+    """Bytes that all layers keep of so many positions for the backward pass.
+
+    `recomputed`: each layer keeps its input, and one layer at a time the rest. `size`: bytes of a number (None: as in the embeddings).
+    """
+    config, layers = network.config, network.config.num_hidden_layers
     numbers = sum(times * getattr(config, size, 4 * config.hidden_size) for size, times in KEPT.items())
-    return int(positions * config.num_hidden_layers * numbers * network.get_input_embeddings().weight.element_size())
+    numbers = layers * config.hidden_size + numbers if recomputed else layers * numbers
+    return int(positions * numbers * (size or network.get_input_embeddings().weight.element_size()))

@@ -46,6 +46,7 @@ from plant_cli.network.hardware import Hardware, peak_allocated
 from plant_cli.network.profile import HuggingFaceOptions
 from plant_cli.network.quantization import short_parameters
 from plant_cli.network.reading import lengths, pad_to_multiple
+from plant_cli.network.recomputation import activation_bytes
 from plant_cli.relevance.cooccurrence import MemoryCounts, count_terms
 from plant_cli.relevance.engine import Selection, Signal, keep_words
 from plant_cli.relevance.relevance_table import RELEVANCE_FILE, write_relevance
@@ -325,8 +326,9 @@ class Planner:
         if size_of(network.parameters()) > self.free or (
             device.type == "cpu" and sum(part.parameters for part in parts) > TRIED_ON_PROCESSORS
         ):
-            self.notes["a network of this size is not tried here: its activations and hours come on top"] = None
-            return estimate
+            self.notes["a network of this size is not tried here: its activations and hours come on top, but where it says so"] = None
+            known = hasattr(getattr(network.backbone_module, "config", None), "num_hidden_layers")
+            return estimate if fixed or not (job.roles and known) else self._add_activations(estimate, network, longest, short=unpacked > 0)
         typical = tokens.select([int(np.abs(lengths(tokens) - mean).argmin())])
         trial = StepTrial(network=network, job=job, longest=longest, typical=typical, hardware=self._hardware)
         cost = trial.measure("cached" if cached else "frozen" if network.backbone_is_frozen else "trained")
@@ -348,6 +350,16 @@ class Planner:
             seconds=float(work[1]),
             micro_batch=fitting,
         )
+
+    def _add_activations(self, estimate: Estimate, network: Network, longest: TokenBatch, *, short: bool) -> Estimate:
+        """With what one document takes in a backbone that learns (`short`: in bf16), by the sizes of its layers."""
+        tokens = len(longest.ids[0])
+        count = partial(activation_bytes, network.backbone_module, round_up(tokens, TOKEN_MULTIPLE), size=2 if short else None)
+        self.notes[
+            f"activations of a backbone that learns are those of one document of {tokens:,} tokens, by the sizes of its layers, computed "
+            f"again in the backward pass; where {count() / GB:.1f} GB are free for a document, they are kept, which is faster"
+        ] = None
+        return replace(estimate, memory={**estimate.memory, "activations": count(recomputed=True)})
 
     def _tokenise(self, network: Network) -> tuple[TokenBatch, TokenBatch]:
         """Tokens of a sample of train, drawn at random, and of its longest document."""

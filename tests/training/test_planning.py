@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from plant_cli.api import (
     ScorerSpec,
     SilentReporter,
     Split,
+    TokenBatch,
 )
 from plant_cli.data.labels import LabelTable
 from plant_cli.data.word_analysis import PLAIN
@@ -176,6 +178,17 @@ def test_a_network_that_is_too_large_to_be_tried_has_no_hours() -> None:
     plan = planner.plan_network(make_job())
     assert (plan.seconds, plan.micro_batch) == (None, None)
     assert any("activations and hours come on top" in note for note in planner.notes)
+    assert "activations" not in plan.memory
+
+
+def test_activations_of_language_models_follow_from_their_layers() -> None:
+    """32 positions (20 tokens, padded), each of 16 x 8 + 4 x 32 = 256 numbers a layer, in 3 layers; in bf16."""
+    planner, config = make_planner(), SimpleNamespace(hidden_size=8, intermediate_size=32, num_hidden_layers=3)
+    model: Any = SimpleNamespace(backbone_module=SimpleNamespace(config=config))
+    longest = TokenBatch(ids=[np.arange(20, dtype=np.int32)], spans=[np.zeros((20, 2), dtype=np.int32)], dropped=[0])
+    estimate = Estimate(memory={"weights": 1}, disk={}, work={}, seconds=None)
+    assert planner._add_activations(estimate, model, longest, short=True).memory["activations"] == 32 * (3 * 8 + 256) * 2
+    assert f"where {3 * 256 * 32 * 2 / 1e9:.1f} GB are free" in next(iter(planner.notes))
 
 
 def test_scorers_say_themselves_what_grows_faster_than_the_documents() -> None:
