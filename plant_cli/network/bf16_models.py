@@ -78,6 +78,11 @@ class Bf16Model:
         for norm in find_norms(network):
             norm.forward = MethodType(_normed, norm)
 
+    @property
+    def parameters(self) -> list[nn.Parameter]:
+        """A and B of each layer."""
+        return [half[ADAPTER].weight for layer in self.layers for half in (layer.lora_A, layer.lora_B)]
+
     @contextmanager
     def ready(self, device: torch.device) -> Iterator[None]:
         """For a batch: the adapters as they are now, and no casts."""
@@ -88,7 +93,7 @@ class Bf16Model:
     @torch.inference_mode(False)
     @torch.no_grad()
     def _copy_adapters(self) -> None:
-        wide = [half[ADAPTER].weight for layer in self.layers for half in (layer.lora_A, layer.lora_B)]
+        wide = self.parameters
         if not wide:
             return
         if not self.copies or self.copies[0].device != wide[0].device:

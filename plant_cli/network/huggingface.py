@@ -20,6 +20,7 @@ from tokenizers import Regex, Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Split
 from torch import Tensor, nn
+from torch.nn import functional
 
 from plant_cli.api import ArtefactError, ComponentError, ResourceError, first_line
 from plant_cli.api.model import TokenBatch
@@ -27,11 +28,12 @@ from plant_cli.data.files import hash_strings
 from plant_cli.network import quantization
 from plant_cli.network.bert import Bert, load_bert, make_bert
 from plant_cli.network.bf16_models import Bf16Model, is_short, unmasked
-from plant_cli.network.compute import send
+from plant_cli.network.compute import TOKEN_MULTIPLE, send
 from plant_cli.network.gguf_models import read_gguf_model
-from plant_cli.network.hardware import find_device, find_dtype
+from plant_cli.network.hardware import find_device, find_dtype, free_memory
 from plant_cli.network.profile import HuggingFaceOptions, Packed, PublishedShape
-from plant_cli.network.recomputation import Recomputation
+from plant_cli.network.recomputation import Recomputation, activation_bytes
+from plant_cli.network.replays import PASS_SHARE, POSITION_MULTIPLE, Replays
 from plant_cli.network.windows import check_overlap, cut, join_windows, readable_positions, restore_trainable, save_trainable, split_layers
 from plant_cli.runs.steps import is_at_hand
 
@@ -132,21 +134,51 @@ class HuggingFaceBackbone:
         """Which batches compute their activations twice."""
         return Recomputation(self.network, self.options.gradient_checkpointing)
 
+    @cached_property
+    def replays(self) -> Replays | None:
+        """The passes that a card replays; None elsewhere, and for models with a mask or that compute activations twice."""
+        chosen, device = self.options, next(self.network.parameters()).device
+        if self.short is None or self.profile.kind != "causal" or chosen.gradient_checkpointing or not chosen.cuda_graphs:
+            return None
+        return Replays(self._read, self.short.parameters, self._fits) if device.type == "cuda" else None
+
+    def _read(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
+        given: dict[str, Any] = {"use_cache": False} if getattr(self.network.config, "use_cache", None) is not None else {}
+        if mask is not None:
+            given["attention_mask"] = mask
+        states: Tensor = self.network(input_ids=ids, **given).last_hidden_state
+        return states
+
+    def _fits(self, positions: int) -> bool:
+        """Whether a card may keep the memory that activations of so many positions take."""
+        device, twice = next(self.network.parameters()).device, self.recomputation.choose(positions)
+        return not twice and activation_bytes(self.network, positions) <= PASS_SHARE * free_memory(device)
+
+    def _replay(self, ids: Tensor, device: torch.device) -> Tensor | None:
+        """Hidden states of windows [W, S], in as many rows as the captured pass has; None where they are read as usual."""
+        key = self.replays.find(ids.shape) if self.replays is not None and self.network.training else None
+        if self.replays is None or key is None:
+            return None
+        return self.replays.run(key, send(functional.pad(ids, (0, 0, 0, key[0] - len(ids)), value=self.pad), device))
+
     def encode(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
         """Hidden states [B, T, H] and mask [B, T]."""
-        windows = cut(batch, size=self.window, overlap=self.overlap, prefix=self.prefix, suffix=self.suffix, pad=self.pad)
+        multiple = TOKEN_MULTIPLE if self.replays is None else POSITION_MULTIPLE
+        windows = cut(
+            batch, size=self.window, overlap=self.overlap, prefix=self.prefix, suffix=self.suffix, pad=self.pad, multiple=multiple
+        )
         device = next(self.network.parameters()).device
-        given: dict[str, Any] = {"use_cache": False} if getattr(self.network.config, "use_cache", None) is not None else {}
+        whole = device.type == "cuda" and bool(windows.mask.all())  # on a processor, the sums of attention take another order
+        states = None
         with ExitStack() as stack:
-            able = self.short is not None and self.profile.kind == "causal"
-            whole = device.type == "cuda" and bool(windows.mask.all())  # on a processor, the sums of attention take another order
-            if not (able and stack.enter_context(unmasked(self.network.config, windows.ids.shape[1]))) and not whole:
-                given["attention_mask"] = send(windows.mask.long(), device)
             if self.short is not None:
                 stack.enter_context(self.short.ready(device))
-            self.recomputation.choose(windows.ids.numel())
-            states = self.network(input_ids=send(windows.ids, device), **given)
-        return join_windows(states.last_hidden_state.float(), windows)  # quantised networks may give bf16; decoders read fp32
+                if self.profile.kind == "causal" and stack.enter_context(unmasked(self.network.config, windows.ids.shape[1])):
+                    whole, states = True, self._replay(windows.ids, device)
+            if states is None:
+                self.recomputation.choose(windows.ids.numel())
+                states = self._read(send(windows.ids, device), None if whole else send(windows.mask.long(), device))
+        return join_windows(states.float(), windows)  # quantised networks may give bf16; decoders read fp32
 
     def module(self) -> nn.Module:
         """What is trained and saved."""

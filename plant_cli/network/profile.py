@@ -40,6 +40,11 @@ class HuggingFaceOptions(Options):
         "Keep the numbers of 4-bit weights in bf16: the same results, faster, four times the memory. "
         "Default: on a graphics card where they take at most 40% of its free memory.",
     )
+    cuda_graphs: bool = option(
+        True,
+        "On a graphics card, replay the passes of a batch (CUDA graphs), where a causal model in 4 bits has adapters and activations take "
+        "little of the free memory.",
+    )
     gradient_checkpointing: bool | None = option(False, RECOMPUTE)
     trust_remote_code: bool = option(
         False,

@@ -25,14 +25,15 @@ class Recomputation:
         self.layers = [part for part in network.modules() if hasattr(part, "gradient_checkpointing")]
         self.chosen: dict[int, bool] = {}  # by positions
 
-    def choose(self, positions: int) -> None:
-        """Make the layers ready for a batch of so many positions, padding included."""
+    def choose(self, positions: int) -> bool:
+        """Make the layers ready for a batch of so many positions, padding included; whether they compute its activations twice."""
         if self.wanted is not None or not self.layers or not torch.is_grad_enabled():
-            return
+            return bool(self.wanted)
         if positions not in self.chosen:
             self.chosen[positions] = self._must(positions)
         for layer in self.layers:
             layer.gradient_checkpointing = self.chosen[positions]
+        return self.chosen[positions]
 
     def _must(self, positions: int) -> bool:
         device = self.network.get_input_embeddings().weight.device

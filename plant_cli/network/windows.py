@@ -23,7 +23,7 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class Windows:
-    """The documents of one batch in W windows, padded to a multiple of `TOKEN_MULTIPLE` (`plant_cli.network.compute`)."""
+    """The documents of one batch in W windows, padded to a multiple, else of `TOKEN_MULTIPLE` (`plant_cli.network.compute`)."""
 
     ids: Tensor  # token ids [W, S], special tokens included
     mask: Tensor  # [W, S], true on real positions (special tokens too)
@@ -52,12 +52,21 @@ def window_starts(length: int, size: int, overlap: int) -> list[int]:
     return [*range(0, length - size, step), length - size]
 
 
-def cut(batch: TokenBatch, *, size: int, overlap: int, prefix: Sequence[int], suffix: Sequence[int], pad: int) -> Windows:
+def cut(
+    batch: TokenBatch,
+    *,
+    size: int,
+    overlap: int,
+    prefix: Sequence[int],
+    suffix: Sequence[int],
+    pad: int,
+    multiple: int = TOKEN_MULTIPLE,
+) -> Windows:
     """Cut every document into windows of at most `size` positions, special tokens of each window included."""
     content = size - len(prefix) - len(suffix)
     pieces = [(row, start) for row, ids in enumerate(batch.ids) for start in window_starts(len(ids), content, overlap)]
     lengths = [min(content, len(batch.ids[row]) - start) for row, start in pieces]
-    width = min(size, round_up(max(1, max(lengths) + len(prefix) + len(suffix)), TOKEN_MULTIPLE))
+    width = min(size, round_up(max(1, max(lengths) + len(prefix) + len(suffix)), multiple))
     longest = max(1, max(len(ids) for ids in batch.ids))
     ids = np.full((len(pieces), width), pad, dtype=np.int64)
     mask = np.zeros((len(pieces), width), dtype=bool)

@@ -37,6 +37,7 @@ from plant_cli.network.profile import ATTENTION, FrozenOptions
 from plant_cli.network.quantization import add_adapter
 from plant_cli.network.reading import LiveReader
 from plant_cli.network.recomputation import Recomputation
+from plant_cli.network.replays import POSITION_MULTIPLE, USES, Replays
 from plant_cli.training.stage2 import FineTuning
 from tests.benchmarks.backbones import Case, Step, draw_case, reading
 from tests.benchmarks.random_models import START, random_network
@@ -48,7 +49,7 @@ DECODERS: dict[str, dict[str, Any]] = {
     "mistral": {"model_type": "mistral", "num_attention_heads": 8, "num_key_value_heads": 2, "sliding_window": None},
 }
 """What config.json says of SmolLM2-135M and Mistral-7B; heads of the latter in the same proportion."""
-POSITIONS = 48
+POSITIONS = 64
 NO_KERNEL = ("aten::_unsafe_view", "aten::detach", "aten::alias", "aten::lift_fresh")
 
 
@@ -108,9 +109,29 @@ def make_case(shape: str, layers: int, documents: int) -> Case:
     return replace(draw_case("mistral", POSITIONS, sizes, hardware), config=config)
 
 
-def ours(case: Case) -> Step:
+class _Replayed:
+    """In the place of a captured pass: one call stands for each replay."""
+
+    def __init__(self, read: object, ids: Tensor, parameters: list[nn.Parameter], pool: object, hidden: int) -> None:
+        self.ids, self.gradients = ids.clone(), [torch.zeros_like(parameter) for parameter in parameters]
+        self.states = torch.rand(*ids.shape, hidden, dtype=torch.bfloat16)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        self.ids.copy_(ids)
+        return self.states.mul_(1).detach()
+
+    def backward(self, gradient: Tensor) -> None:
+        self.states.copy_(gradient).mul_(1)
+
+
+def ours(case: Case, *, replay: bool = False) -> Step:
     """A micro-batch of stage 2, without the optimiser."""
     network = case.network(case.decoder()).train()
+    backbone: Any = network.backbone
+    if replay:
+        passes = Replays(backbone._read, backbone.short.parameters, lambda positions: True, partial(_Replayed, hidden=backbone.hidden_size))
+        passes.uses.update({(len(case.split), POSITION_MULTIPLE, *[True] * len(passes.parameters)): USES})
+        vars(backbone)["replays"] = passes
     step = FineTuning(network, LiveReader(network, case.tokens, case.hardware), case.split, Focal(FocalOptions()), case.hardware)
     return lambda: step(case.rows, epoch=0, seed=0)[0].backward()  # type: ignore[no-untyped-call]
 
@@ -165,6 +186,7 @@ def encoder(case: Case) -> Step:
 
 WAYS: dict[str, Callable[[Case], Step]] = {
     "ours": lambda case: ours(replace(case, expand=True)),
+    "ours, replayed": lambda case: ours(replace(case, expand=True), replay=True),
     "ours, kept in 4 bits": ours,
     "ours, reading": lambda case: reading(replace(case, expand=True)),
     "plain, autocast, recomputed": partial(plain, autocast=True, recompute=True),

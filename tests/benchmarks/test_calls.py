@@ -8,7 +8,7 @@ import torch
 
 from tests.benchmarks import calls
 
-MOST = {"ours": 240, "ours, reading": 84}
+MOST = {"ours": 240, "ours, replayed": 0, "ours, reading": 84}
 """Calls of one layer, views included; plain transformers and peft in bf16: 340 and 110."""
 
 
@@ -22,7 +22,7 @@ def test_calls_and_views_are_counted_apart() -> None:
 @pytest.mark.parametrize("way", list(MOST))
 def test_a_layer_takes_few_calls(way: str) -> None:
     one, two = (sum(found.total() for found in calls.count_way("smollm2", way, 2, layers)) for layers in (1, 2))
-    assert 0 < two - one <= MOST[way]
+    assert 0 <= two - one <= MOST[way]
 
 
 def test_the_command_prints_and_writes_each_shape_and_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

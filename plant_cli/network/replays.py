@@ -1,0 +1,153 @@
+"""Passes of a language model that a graphics card replays (CUDA graphs): Python starts each as one, not as thousands of operations.
+
+A pass is captured for each shape of a batch that comes often. Few shapes come: positions and documents are rounded up.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from plant_cli.network.compute import round_up
+
+POSITION_MULTIPLE, ROW_MULTIPLE = 64, 4  # what positions and rows of a batch are rounded up to
+USES = 3
+"""Batches of a shape that are read as usual before one is captured."""
+MOST_SHAPES = 12
+WARM_UPS = 3
+"""Passes before a capture, in which kernels are chosen and memory is taken."""
+PASS_SHARE = 0.25
+"""Part of a card's free memory that the activations of a captured pass may take: it keeps that memory."""
+
+log = logging.getLogger(__name__)
+
+
+class ReplayedPass(Protocol):
+    """A forward and a backward pass over token ids of one shape."""
+
+    gradients: Sequence[Tensor | None]  # of the parameters, after a backward pass
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Hidden states; they are those of the last forward pass."""
+        ...
+
+    def backward(self, gradient: Tensor) -> None:
+        """Gradients from those of the states of the last forward pass."""
+        ...
+
+
+class CapturedPass:
+    """See `ReplayedPass`; on a card."""
+
+    def __init__(self, read: Callable[[Tensor], Tensor], ids: Tensor, parameters: Sequence[nn.Parameter], pool: Any) -> None:
+        self.ids = ids.clone()
+        with torch.random.fork_rng(devices=[ids.device]):
+            beside = torch.cuda.Stream(ids.device)  # type: ignore[no-untyped-call]
+            beside.wait_stream(torch.cuda.current_stream(ids.device))
+            with torch.cuda.stream(beside):
+                for _ in range(WARM_UPS):
+                    states = read(self.ids)
+                    torch.autograd.grad(states, parameters, torch.zeros_like(states), allow_unused=True)
+            torch.cuda.current_stream(ids.device).wait_stream(beside)
+            self.upstream = torch.zeros_like(states)
+            del states
+            self.graphs = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+            with torch.cuda.graph(self.graphs[0], pool=pool):
+                states = read(self.ids)
+            with torch.cuda.graph(self.graphs[1], pool=pool):
+                self.gradients = torch.autograd.grad(states, parameters, self.upstream, allow_unused=True)
+        self.states = states.detach()
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """See `ReplayedPass`."""
+        self.ids.copy_(ids)
+        self.graphs[0].replay()
+        return self.states.detach()
+
+    def backward(self, gradient: Tensor) -> None:
+        """See `ReplayedPass`."""
+        self.upstream.copy_(gradient)
+        self.graphs[1].replay()
+
+
+class _Replay(torch.autograd.Function):
+    """The states of a replayed pass; its backward pass adds to the gradients of the parameters itself, all in one call."""
+
+    @staticmethod
+    def forward(ctx: Any, known: Tensor, found: Any, ids: Tensor, parameters: Sequence[nn.Parameter]) -> Tensor:
+        states: Tensor = found.forward(ids)
+        found.turn = ctx.turn = object()
+        ctx.found, ctx.parameters = found, parameters
+        return states
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, ...]:
+        assert ctx.found.turn is ctx.turn, "another batch of this shape was read before the backward pass of this one"
+        ctx.found.backward(gradient)
+        add_to_gradients(ctx.parameters, ctx.found.gradients)
+        return None, None, None, None
+
+
+def add_to_gradients(parameters: Sequence[nn.Parameter], gradients: Sequence[Tensor | None]) -> None:
+    """Add gradients that the next pass will write over; None adds nothing."""
+    found = [(parameter, gradient) for parameter, gradient in zip(parameters, gradients, strict=True) if gradient is not None]
+    fresh = [(parameter, gradient) for parameter, gradient in found if parameter.grad is None]
+    more = [(parameter.grad, gradient) for parameter, gradient in found if parameter.grad is not None]
+    for parameter, _ in fresh:
+        parameter.grad = torch.empty_like(parameter)
+    if fresh:
+        torch._foreach_copy_([parameter.grad for parameter, _ in fresh], [gradient for _, gradient in fresh])
+    if more:
+        torch._foreach_add_([held for held, _ in more], [gradient for _, gradient in more])
+
+
+class Replays:
+    """The captured passes of a network that reads token ids [W, S] without a mask.
+
+    `read` gives its hidden states; `fits` says whether the activations of so many positions may be kept for good.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[Tensor], Tensor],
+        parameters: Sequence[nn.Parameter],
+        fits: Callable[[int], bool],
+        capture: Callable[..., ReplayedPass] = CapturedPass,
+    ) -> None:
+        self.read, self.parameters, self.fits, self.capture = read, parameters, fits, capture
+        self.passes: dict[tuple[int, ...], ReplayedPass] = {}
+        self.uses: Counter[tuple[int, ...]] = Counter()
+        self.pool: Any = None
+        self.failed = False
+
+    def find(self, shape: Sequence[int]) -> tuple[int, ...] | None:
+        """The shape that a batch of training gets for a captured pass; None where it is read as usual."""
+        learnt = tuple(parameter.requires_grad for parameter in self.parameters)
+        if self.failed or not torch.is_grad_enabled() or not any(learnt):
+            return None
+        rows, positions = shape
+        key = rows if rows <= ROW_MULTIPLE else round_up(rows, ROW_MULTIPLE), positions, *learnt
+        self.uses[key] += 1
+        few = self.uses[key] <= USES or len(self.passes) >= MOST_SHAPES
+        return None if key not in self.passes and (few or not self.fits(key[0] * positions)) else key
+
+    def run(self, key: tuple[int, ...], ids: Tensor) -> Tensor | None:
+        """Hidden states of token ids of a shape that `find` gave; None where it cannot be captured, from now on for any shape."""
+        learnt = [parameter for parameter in self.parameters if parameter.requires_grad]
+        if key not in self.passes:
+            try:
+                self.pool = self.pool or (torch.cuda.graph_pool_handle() if ids.is_cuda else None)
+                self.passes[key] = self.capture(self.read, ids, learnt, self.pool)
+            except Exception as error:  # of the driver, of memory, or of an operation that cannot be captured
+                self.failed = True
+                self.passes.clear()
+                log.warning("batches are not replayed as CUDA graphs (%s); training goes on without", str(error).partition("\n")[0])
+                return None
+        states: Tensor = _Replay.apply(learnt[0], self.passes[key], ids, learnt)  # type: ignore[no-untyped-call]
+        return states
