@@ -88,7 +88,7 @@ class CausalOptions(EncoderOptions):
     )
     gradient_checkpointing: bool | None = option(
         None,
-        f"{RECOMPUTE} Default: always on a processor; on a graphics card for batches whose activations do not fit its free memory.",
+        f"{RECOMPUTE} Default: always on a processor; on a graphics card in as many layers as its free memory is short of.",
     )
 
 

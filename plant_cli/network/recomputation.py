@@ -1,10 +1,11 @@
-"""Activations that the backward pass computes again: which batches need it, by the memory that is free."""
+"""Activations that the backward pass computes again: of how many layers, by the memory that is free."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
+from transformers.modeling_layers import GradientCheckpointingLayer
 
 from plant_cli.network.hardware import free_memory
 
@@ -15,29 +16,32 @@ SHARE = 0.95
 
 
 class Recomputation:
-    """Decides for each batch of a network whether its layers keep their activations, or compute them again.
+    """Decides for each batch of a network how many of its layers compute their activations again; the others keep them.
 
-    `wanted`: always or never; None: always on a processor, and on a card where they would not fit.
+    `wanted`: all or none; None: all on a processor, and on a card as many as would not fit.
     """
 
     def __init__(self, network: Any, wanted: bool | None) -> None:
         self.network, self.wanted = network, wanted
-        self.layers = [part for part in network.modules() if hasattr(part, "gradient_checkpointing")]
-        self.chosen: dict[int, bool] = {}  # by positions
+        self.layers = [part for part in network.modules() if isinstance(part, GradientCheckpointingLayer)]
+        self.chosen: dict[int, int] = {}  # layers, by positions
 
-    def choose(self, positions: int) -> bool:
-        """Make the layers ready for a batch of so many positions, padding included; whether they compute its activations twice."""
+    def choose(self, positions: int) -> int:
+        """Make the layers ready for a batch of so many positions, padding included; how many compute their activations again."""
         if self.wanted is not None or not self.layers or not torch.is_grad_enabled():
-            return bool(self.wanted)
+            return len(self.layers) if self.wanted else 0
         if positions not in self.chosen:
-            self.chosen[positions] = self._must(positions)
-        for layer in self.layers:
-            layer.gradient_checkpointing = self.chosen[positions]
+            self.chosen[positions] = self._count(positions)
+        for number, layer in enumerate(self.layers):
+            layer.gradient_checkpointing = number < self.chosen[positions]
         return self.chosen[positions]
 
-    def _must(self, positions: int) -> bool:
+    def _count(self, positions: int) -> int:
         device = self.network.get_input_embeddings().weight.device
-        return device.type != "cuda" or activation_bytes(self.network, positions) > SHARE * free_memory(device)
+        if device.type != "cuda":
+            return len(self.layers)
+        kept = SHARE * free_memory(device) * len(self.layers) // activation_bytes(self.network, positions)
+        return 0 if kept >= len(self.layers) else min(len(self.layers), len(self.layers) - int(kept) + 1)  # one is computed again at a time
 
 
 def activation_bytes(network: Any, positions: int, *, recomputed: bool = False, size: int | None = None) -> int:

@@ -66,6 +66,7 @@ def find_multilingual(options: MultilingualOptions, machine: MachineSection) -> 
         revision=options.revision or (E5_REVISION if options.model == E5 else None),
         adapter_targets=BERT_ATTENTION,
         device=machine.device,
+        precision=machine.precision,
         prompt="" if options.prefix == "none" else f"{options.prefix}:",
         packed=read_packaged() if options.model is None else None,
     )
@@ -81,6 +82,7 @@ def find_smollm2(options: SmolLM2Options, machine: MachineSection) -> Profile:
         adapter_targets=ATTENTION if chosen is None else tuple(chosen),
         kind="causal",
         device=machine.device,
+        precision=machine.precision,
         gguf=str(SMOLLM2_WEIGHTS.locate()) if packed else options.gguf,
     )
 

@@ -2,10 +2,10 @@
 
 `python -m tests.benchmarks.backbones --json FILE` needs a GPU; `--scale small` runs the same code on a processor in about a minute.
 `reading` is the frozen model's pass over a batch, which stage 1 does once; `planting` is a step of stage 1 on the states it keeps;
-`ours` is a step of stage 2 with adapter and label attention; `reference` is the same step with transformers, peft and PLM-CA's dense
-label attention. A step's `share` is the share of the rate of one large matrix product that its own products, recomputed ones
-included, reach; `bound_seconds` is the time of ours at that rate. Memory is all that the device holds (of a processor: that the
-process has held so far).
+`ours` is a step of stage 2 with adapter and label attention, `started` the same without CUDA graphs; `reference` is the same step with
+transformers, peft and PLM-CA's dense label attention. A step's `share` is the share of the rate of one large matrix product that its own
+products, recomputed ones included, reach; `bound_seconds` is the time of ours at that rate. Memory is all that the device holds (of a
+processor: that the process has held so far).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import gc
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, product
 from pathlib import Path
 from types import SimpleNamespace
@@ -48,7 +48,7 @@ from plant_cli.training.planting import Planter, Planting
 from plant_cli.training.stage2 import FineTuning
 from plant_cli.training.throughput import count_operations, matrix_rate, time_fastest
 from tests.benchmarks.contenders import Figures
-from tests.benchmarks.random_models import FAMILIES, START, RandomBackbone, configuration, random_network
+from tests.benchmarks.random_models import START, TARGETS, RandomBackbone, configuration, random_network
 from tests.benchmarks.training import POSITIVES, PlmCa
 
 WORDS, RELEVANT = 20_000, 1000  # vocabulary, and relevant words of each label
@@ -77,6 +77,7 @@ class Case:
     tokens: TokenBatch
     split: Split
     expand: bool | None = None  # whether weights are kept in bf16
+    graphs: bool = True  # whether a card may replay passes
 
     @property
     def rows(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -84,7 +85,7 @@ class Case:
 
     @property
     def options(self) -> CausalOptions:
-        return CausalOptions(model=self.family, expand_weights=self.expand)
+        return CausalOptions(model=self.family, expand_weights=self.expand, cuda_graphs=self.graphs)
 
     def decoder(self) -> LabelAttention:
         shape = DecoderShape(hidden=self.config.hidden_size, labels=self.labels)
@@ -169,7 +170,7 @@ def reference(case: Case) -> Step:
 
     device = case.hardware.device
     model = prepare_model_for_kbit_training(random_network(case.config, case.options, device))
-    model = add_adapter(model, case.family, FAMILIES[case.family].targets, case.options).train()
+    model = add_adapter(model, case.family, TARGETS[case.family], case.options).train()
     head = PlmCa(case.labels, case.config.hidden_size).to(device)
     ids = [torch.tensor([START, *document.tolist()]) for document in case.tokens.ids]
     padded = nn.utils.rnn.pad_sequence(ids, batch_first=True).to(device)
@@ -198,6 +199,8 @@ def training(parameters: list[nn.Parameter], loss: Callable[[], Tensor]) -> Step
 
 
 CONTENDERS: dict[str, Callable[[Case], Step]] = {"reading": reading, "planting": planting, "ours": ours, "reference": reference}
+CONTENDERS["started"] = lambda case: ours(replace(case, graphs=False))
+DEFAULT = ["reading", "planting", "ours", "reference"]
 
 
 def measure(case: Case, prepare: Callable[[Case], Step], repeats: int, rate: float) -> Figures:
@@ -236,7 +239,7 @@ def run_cases(options: argparse.Namespace, hardware: Hardware, rate: float) -> I
     for family, positions in product(options.family, options.positions):
         case = draw_case(family, positions, options, hardware)
         found: dict[str, Any] = {"family": family, "positions": positions, "machine": describe_device()["device"]}
-        for name, prepare in CONTENDERS.items():
+        for name, prepare in ((name, CONTENDERS[name]) for name in options.contenders):
             try:
                 figures = measure(case, prepare, options.repeats, rate)
             except torch.OutOfMemoryError:
@@ -256,11 +259,12 @@ def main(arguments: list[str] | None = None) -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.backbones", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--scale", choices=list(SCALES), default="real", help="published sizes, or small ones for a processor")
-    parser.add_argument("--family", choices=list(FAMILIES), nargs="+", default=list(FAMILIES))
+    parser.add_argument("--family", choices=list(TARGETS), nargs="+", default=list(TARGETS))
     parser.add_argument("--positions", type=int, nargs="+")
     parser.add_argument("--labels", type=int)
     parser.add_argument("--documents", type=int, help="documents of a step")
     parser.add_argument("--device")
+    parser.add_argument("--contenders", choices=list(CONTENDERS), nargs="+", default=DEFAULT)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     options = parser.parse_args(arguments)

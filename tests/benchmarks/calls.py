@@ -86,7 +86,7 @@ def as_on_a_card(calls: Counter[str]) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(patch.multiple(attention_kernels, **kernels))
         stack.enter_context(patch("plant_cli.network.attention.uses_triton", return_value=True))
-        stack.enter_context(patch.object(Recomputation, "_must", return_value=False))
+        stack.enter_context(patch.object(Recomputation, "_count", return_value=0))
         yield
 
 

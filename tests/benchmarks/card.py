@@ -56,6 +56,12 @@ PARTS: Mapping[str, Part] = {
         small="--labels 64 --positions 32 --documents 2 --hidden 32 --repeats 1",
     ),
     "ranking": Part(module="tests.benchmarks.ranking", arguments="--device cuda", small="--items 8 --lists 4 --repeats 1", seconds=40),
+    "smollm2": Part(
+        module="tests.benchmarks.backbones",
+        arguments="--family smollm2 --positions 1024 --documents 32 --contenders ours started reference --repeats 5",
+        small="--scale small --family smollm2 --contenders ours started --repeats 1",
+        seconds=60,
+    ),
     "mistral": Part(
         module="tests.benchmarks.backbones",
         arguments="--family mistral --positions 1024 --repeats 2",

@@ -10,10 +10,11 @@ from torch import nn
 
 from plant_cli.network import quantization
 from plant_cli.network.huggingface import HuggingFaceBackbone, Profile, prepare_network
-from plant_cli.network.profile import CausalOptions
+from plant_cli.network.profile import ATTENTION, CausalOptions
 
-FAMILIES = {family.name: family for family in plant_backbones.FAMILIES if family.kind == "causal" and family.models}
-# What config.json says of Mistral-7B-Instruct-v0.3, Llama-3.1-8B, DeepSeek-R1-Distill-Qwen-7B and Phi-3-mini-4k-instruct.
+TARGETS = {family.name: family.targets for family in plant_backbones.FAMILIES if family.kind == "causal" and family.models}
+TARGETS["smollm2"] = ATTENTION
+# What config.json says of Mistral-7B-Instruct-v0.3, Llama-3.1-8B, DeepSeek-R1-Distill-Qwen-7B, Phi-3-mini-4k-instruct and SmolLM2-135M.
 SIZES: dict[str, dict[str, Any]] = {
     "mistral": {
         "model_type": "mistral",
@@ -57,6 +58,16 @@ SIZES: dict[str, dict[str, Any]] = {
         "max_position_embeddings": 4096,
         "sliding_window": 2047,
         "pad_token_id": 32000,
+    },
+    "smollm2": {
+        "model_type": "llama",
+        "vocab_size": 49152,
+        "hidden_size": 576,
+        "intermediate_size": 1536,
+        "num_hidden_layers": 30,
+        "num_attention_heads": 9,
+        "num_key_value_heads": 3,
+        "max_position_embeddings": 8192,
     },
 }
 SMALL = {
@@ -122,7 +133,7 @@ class RandomBackbone(HuggingFaceBackbone):
     """A family's backbone over random weights. It has no tokenizer: it reads batches of token ids."""
 
     def __init__(self, family: str, config: Any, options: CausalOptions, device: torch.device, window: int) -> None:
-        profile = Profile(model=family, adapter_targets=FAMILIES[family].targets, kind="causal", device=str(device))
+        profile = Profile(model=family, adapter_targets=TARGETS[family], kind="causal", device=str(device))
         network = random_network(config, options, device)
         network = quantization.freeze(network, options, torch.bfloat16)
         self.network = prepare_network(network, profile, options)
