@@ -153,9 +153,9 @@ class _TogetherLogAttention(torch.autograd.Function):
             pull = torch.sub(logs, pull).exp_().mul_(upstream)
             pull -= logs.exp_() * pull.sum(-1, keepdim=True)
             pull = pull.mul_((k.shape[2] // ctx.heads) ** -0.5).to(queries.dtype)
-            d_query = torch.matmul(pull, k.unflatten(2, (ctx.heads, -1)).transpose(1, 2)).sum(0, dtype=gradient.dtype)
+            d_query = torch.matmul(pull, _split_heads(k, ctx.heads).transpose(1, 2)).sum(0, dtype=gradient.dtype)
             d_queries[labels] += d_query.transpose(0, 1).flatten(1)
-            d_key = torch.matmul(pull.mT, q.unflatten(1, (ctx.heads, -1)).transpose(0, 1))
+            d_key = torch.matmul(pull.mT, _split_heads(q, ctx.heads).transpose(0, 1))
             d_keys[documents] += d_key.transpose(1, 2).flatten(2)
         return d_queries.to(queries.dtype), d_keys.to(keys.dtype), None, None
 
@@ -171,10 +171,15 @@ def _pairs_at_once(queries: Tensor, keys: Tensor, heads: int) -> Iterator[tuple[
             yield slice(first, first + documents), slice(start, start + labels)
 
 
+def _split_heads(table: Tensor, heads: int) -> Tensor:
+    """[…, H] as […, h, d]."""
+    return table.reshape(*table.shape[:-1], heads, table.shape[-1] // heads)
+
+
 def _weigh_together(queries: Tensor, keys: Tensor, mask: Tensor, heads: int) -> Tensor:
     """Log of the attention [B, h, l, T] of each head; −inf at padding. A document of padding alone counts as if all were real."""
-    by_head = queries.unflatten(1, (heads, -1)).transpose(0, 1)
-    scores = torch.matmul(by_head, keys.unflatten(2, (heads, -1)).permute(0, 2, 3, 1))
+    by_head = _split_heads(queries, heads).transpose(0, 1)
+    scores = torch.matmul(by_head, _split_heads(keys, heads).permute(0, 2, 3, 1))
     scores = scores.to(torch.promote_types(queries.dtype, torch.float32)).mul_(by_head.shape[2] ** -0.5)
     real = mask | ~mask.any(1, keepdim=True)
     return torch.log_softmax(scores.masked_fill_(~real[:, None, None], -math.inf), dim=-1)
