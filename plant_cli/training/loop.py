@@ -269,7 +269,7 @@ class TrainingLoop:
         try:
             return self._accumulate(step, batch, passes)
         except torch.OutOfMemoryError:
-            if self.room.tokens is None or max(len(rows) for _, rows, _ in passes) == 1:
+            if self.processes.count > 1 or max(len(rows) for _, rows, _ in passes) == 1:
                 raise
             self.optimizer.zero_grad(set_to_none=True)
             tokens = max(len(rows) * int(self.lengths[rows].max()) for _, rows, _ in passes) // 2

@@ -209,6 +209,15 @@ def test_what_memory_holds_changes_no_loss_and_no_weight(
     assert all("memory ran out: a micro-batch has" in one for one in told)
 
 
+def test_a_number_of_documents_is_a_limit_where_memory_runs_out_too(small_network: Callable[..., Any], tmp_path: Path) -> None:
+    played = Drawn(small_network(), tmp_path / "stage", [0.1], batch=6, micro_batch=3)
+    played.lengths, played.holds = np.tile(LENGTHS * 8, 4), 70
+    played.run()
+    assert max(len(rows) for rows in played.rows) == 3
+    assert all(len(rows) * played.lengths[rows].max() <= 70 for rows in played.rows)
+    assert {row for rows in played.rows for row in rows} == set(range(24))
+
+
 def test_one_document_that_does_not_fit_ends_training(small_network: Callable[..., Any], tmp_path: Path) -> None:
     played = Drawn(small_network(), tmp_path / "stage", [0.1])
     played.room, played.holds = Room(4, 10**6), 2
