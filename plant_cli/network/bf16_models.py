@@ -84,6 +84,18 @@ class Bf16Model:
         return [half[ADAPTER].weight for layer in self.layers for half in (layer.lora_A, layer.lora_B)]
 
     @contextmanager
+    def fresh_leaves(self) -> Iterator[list[Tensor]]:
+        """Inside, gradients go to leaves that stand for the adapters that learn, in the order of `parameters`."""
+        leaves = [parameter.detach().requires_grad_(parameter.requires_grad) for parameter in self.parameters]
+        for layer, *halves in zip(self.layers, leaves[::2], leaves[1::2], strict=True):
+            layer.leaves = halves
+        try:
+            yield [leaf for leaf in leaves if leaf.requires_grad]
+        finally:
+            for layer in self.layers:
+                del layer.leaves
+
+    @contextmanager
     def ready(self, device: torch.device) -> Iterator[None]:
         """For a batch: the adapters as they are now, and no casts."""
         self._copy_adapters()
@@ -93,7 +105,7 @@ class Bf16Model:
     @torch.inference_mode(False)
     @torch.no_grad()
     def _copy_adapters(self) -> None:
-        wide = self.parameters
+        wide: list[Tensor] = [*self.parameters]
         if not wide:
             return
         if not self.copies or self.copies[0].device != wide[0].device:
@@ -110,7 +122,7 @@ def _adapted(layer: Any, states: Tensor) -> Tensor:
     """What peft's layer computes, in place of its `forward`."""
     dropout = layer.lora_dropout[ADAPTER]
     share = dropout.p if layer.training and isinstance(dropout, nn.Dropout) else 0.0
-    down, up = layer.lora_A[ADAPTER].weight, layer.lora_B[ADAPTER].weight
+    down, up = getattr(layer, "leaves", None) or (layer.lora_A[ADAPTER].weight, layer.lora_B[ADAPTER].weight)
     result: Tensor = _AdaptedProduct.apply(states, down, up, layer.base_layer, layer.copies, share)  # type: ignore[no-untyped-call]
     return result
 

@@ -29,7 +29,7 @@ def uses_triton(device: str) -> bool:
 
 def send(tensor: Tensor, device: torch.device) -> Tensor:
     """A tensor of the processor on a device; on a card without waiting for the work before it."""
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" and tensor.numel() else tensor.to(device)
 
 
 def fetch(tensor: Tensor) -> Callable[[], Tensor]:

@@ -72,10 +72,13 @@ def choose_hardware(machine: MachineSection) -> Hardware:
 
 
 def find_dtype(device: torch.device, precision: str) -> torch.dtype:
-    """The number format of products on a device, for a machine section's `precision`; auto: bf16 where the device has it."""
-    fast = precision == "bf16"
-    if precision == "auto":
-        fast = torch.cuda.is_bf16_supported() if device.type == "cuda" else device.type == "cpu" and cpu_has_bf16()
+    """The number format of products on a device, for a machine section's `precision`; auto: bf16 where the device has it.
+
+    A graphics card without bf16 computes in fp32 whatever is asked for: it would only imitate bf16, slowly.
+    """
+    fast = precision == "bf16" or (precision == "auto" and device.type == "cpu" and cpu_has_bf16())
+    if device.type == "cuda":
+        fast = precision != "fp32" and torch.cuda.is_bf16_supported(including_emulation=False)
     return torch.bfloat16 if fast else torch.float32
 
 

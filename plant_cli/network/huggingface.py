@@ -140,7 +140,7 @@ class HuggingFaceBackbone:
         chosen, device = self.options, next(self.network.parameters()).device
         if self.short is None or self.profile.kind != "causal" or chosen.gradient_checkpointing or not chosen.cuda_graphs:
             return None
-        return Replays(self._read, self.short.parameters, self._fits) if device.type == "cuda" else None
+        return Replays(self._read_freshly, self.short.parameters, self._fits) if device.type == "cuda" else None
 
     def _read(self, ids: Tensor, mask: Tensor | None = None) -> Tensor:
         given: dict[str, Any] = {"use_cache": False} if getattr(self.network.config, "use_cache", None) is not None else {}
@@ -148,6 +148,11 @@ class HuggingFaceBackbone:
             given["attention_mask"] = mask
         states: Tensor = self.network(input_ids=ids, **given).last_hidden_state
         return states
+
+    def _read_freshly(self, ids: Tensor) -> tuple[Tensor, list[Tensor]]:
+        assert self.short is not None
+        with self.short.fresh_leaves() as leaves:
+            return self._read(ids), leaves
 
     def _fits(self, positions: int) -> bool:
         """Whether a card may keep the memory that activations of so many positions take."""

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Protocol
 
 import torch
@@ -21,16 +23,41 @@ USES = 3
 MOST_SHAPES = 12
 WARM_UPS = 3
 """Passes before a capture, in which kernels are chosen and memory is taken."""
-PASS_SHARE = 0.25
+PASS_SHARE = 0.5
 """Part of a card's free memory that the activations of a captured pass may take: it keeps that memory."""
 
 log = logging.getLogger(__name__)
+_replaying = ContextVar("_replaying", default=True)
+
+
+@contextmanager
+def without_replays() -> Iterator[None]:
+    """Inside, every operation is started by itself, so that it can be counted."""
+    token = _replaying.set(False)
+    try:
+        yield
+    finally:
+        _replaying.reset(token)
+
+
+class Reader(Protocol):
+    """Reads token ids of a shape for a pass of its own."""
+
+    def __call__(self, ids: Tensor) -> tuple[Tensor, Sequence[Tensor]]:
+        """Hidden states, and leaves that stand for the parameters that learn.
+
+        Parameters themselves may belong to the graph of the batch before, which computed on another stream.
+        """
+        ...
 
 
 class ReplayedPass(Protocol):
     """A forward and a backward pass over token ids of one shape."""
 
-    gradients: Sequence[Tensor | None]  # of the parameters, after a backward pass
+    @property
+    def gradients(self) -> Sequence[Tensor | None]:
+        """Of the parameters that learn, after a backward pass."""
+        ...
 
     def forward(self, ids: Tensor) -> Tensor:
         """Hidden states; they are those of the last forward pass."""
@@ -44,24 +71,29 @@ class ReplayedPass(Protocol):
 class CapturedPass:
     """See `ReplayedPass`; on a card."""
 
-    def __init__(self, read: Callable[[Tensor], Tensor], ids: Tensor, parameters: Sequence[nn.Parameter], pool: Any) -> None:
+    def __init__(self, read: Reader, ids: Tensor, pool: Any) -> None:
         self.ids = ids.clone()
-        with torch.random.fork_rng(devices=[ids.device]):
-            beside = torch.cuda.Stream(ids.device)  # type: ignore[no-untyped-call]
-            beside.wait_stream(torch.cuda.current_stream(ids.device))
-            with torch.cuda.stream(beside):
-                for _ in range(WARM_UPS):
-                    states = read(self.ids)
-                    torch.autograd.grad(states, parameters, torch.zeros_like(states), allow_unused=True)
-            torch.cuda.current_stream(ids.device).wait_stream(beside)
-            self.upstream = torch.zeros_like(states)
-            del states
-            self.graphs = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self.graphs[0], pool=pool):
-                states = read(self.ids)
-            with torch.cuda.graph(self.graphs[1], pool=pool):
-                self.gradients = torch.autograd.grad(states, parameters, self.upstream, allow_unused=True)
-        self.states = states.detach()
+        outside = torch.cuda.current_stream(ids.device)
+        try:
+            with torch.random.fork_rng(devices=[ids.device]):
+                beside = torch.cuda.Stream(ids.device)  # type: ignore[no-untyped-call]
+                beside.wait_stream(outside)
+                with torch.cuda.stream(beside):
+                    for _ in range(WARM_UPS):
+                        states, leaves = read(self.ids)
+                        self.upstream = torch.zeros_like(states)
+                        torch.autograd.grad(states, leaves, self.upstream, allow_unused=True)
+                        del states, leaves
+                outside.wait_stream(beside)
+                self.graphs = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
+                with torch.cuda.graph(self.graphs[0], pool=pool):
+                    states, leaves = read(self.ids)
+                with torch.cuda.graph(self.graphs[1], pool=pool):
+                    self.gradients = torch.autograd.grad(states, leaves, self.upstream, allow_unused=True)
+            self.states = states.detach()
+        except Exception:
+            torch.cuda.set_stream(outside)  # a capture that fails may leave its own
+            raise
 
     def forward(self, ids: Tensor) -> Tensor:
         """See `ReplayedPass`."""
@@ -96,26 +128,30 @@ class _Replay(torch.autograd.Function):
 
 def add_to_gradients(parameters: Sequence[nn.Parameter], gradients: Sequence[Tensor | None]) -> None:
     """Add gradients that the next pass will write over; None adds nothing."""
-    found = [(parameter, gradient) for parameter, gradient in zip(parameters, gradients, strict=True) if gradient is not None]
-    fresh = [(parameter, gradient) for parameter, gradient in found if parameter.grad is None]
-    more = [(parameter.grad, gradient) for parameter, gradient in found if parameter.grad is not None]
-    for parameter, _ in fresh:
-        parameter.grad = torch.empty_like(parameter)
-    if fresh:
-        torch._foreach_copy_([parameter.grad for parameter, _ in fresh], [gradient for _, gradient in fresh])
-    if more:
-        torch._foreach_add_([held for held, _ in more], [gradient for _, gradient in more])
+    copied: list[list[Tensor]] = [[], []]
+    added: list[list[Tensor]] = [[], []]
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        if gradient is not None:
+            held, new = added if parameter.grad is not None else copied
+            if parameter.grad is None:
+                parameter.grad = torch.empty_like(parameter)
+            held.append(parameter.grad)
+            new.append(gradient)
+    if copied[0]:
+        torch._foreach_copy_(*copied)
+    if added[0]:
+        torch._foreach_add_(*added)
 
 
 class Replays:
     """The captured passes of a network that reads token ids [W, S] without a mask.
 
-    `read` gives its hidden states; `fits` says whether the activations of so many positions may be kept for good.
+    `parameters`: those that may learn; `fits` says whether the activations of so many positions may be kept for good.
     """
 
     def __init__(
         self,
-        read: Callable[[Tensor], Tensor],
+        read: Reader,
         parameters: Sequence[nn.Parameter],
         fits: Callable[[int], bool],
         capture: Callable[..., ReplayedPass] = CapturedPass,
@@ -129,7 +165,7 @@ class Replays:
     def find(self, shape: Sequence[int]) -> tuple[int, ...] | None:
         """The shape that a batch of training gets for a captured pass; None where it is read as usual."""
         learnt = tuple(parameter.requires_grad for parameter in self.parameters)
-        if self.failed or not torch.is_grad_enabled() or not any(learnt):
+        if self.failed or not torch.is_grad_enabled() or not any(learnt) or not _replaying.get():
             return None
         rows, positions = shape
         key = rows if rows <= ROW_MULTIPLE else round_up(rows, ROW_MULTIPLE), positions, *learnt
@@ -143,7 +179,7 @@ class Replays:
         if key not in self.passes:
             try:
                 self.pool = self.pool or (torch.cuda.graph_pool_handle() if ids.is_cuda else None)
-                self.passes[key] = self.capture(self.read, ids, learnt, self.pool)
+                self.passes[key] = self.capture(self.read, ids, self.pool)
             except Exception as error:  # of the driver, of memory, or of an operation that cannot be captured
                 self.failed = True
                 self.passes.clear()

@@ -281,6 +281,8 @@ def set_up(given: Inputs, options: TrainingOptions, *, freeze_backbone: bool, ti
     corpus = given.corpus
     require_documents(corpus.labels)
     hardware = choose_hardware(given.machine)
+    if hardware.device.type == "cuda" and hardware.dtype == torch.float32 and given.machine.precision != "fp32":
+        given.session.reporter.warn("this graphics card has no bf16: all is computed in fp32, which takes longer and more memory")
     relevance = given.statistics.table.matrix if given.statistics else None
     network = assemble(given.design, given.machine, corpus.labels, corpus.sizes["train"], relevance=relevance).to(hardware.device)
     if network.needs_words and given.statistics is not None:

@@ -17,6 +17,7 @@ from plant_cli.network.assembly import Network
 from plant_cli.network.compute import in_one_thread
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import HiddenReader, lengths
+from plant_cli.network.replays import without_replays
 from plant_cli.network.state_cache import CachedReader
 from plant_cli.runs.machine import peak_memory_gb
 from plant_cli.training.loop import BatchLoss, TrainingResult
@@ -79,7 +80,7 @@ def count_operations(run: Callable[[], object], formulas: Mapping[Any, Callable[
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # torch's whole layers have no formula, their products have
     try:
-        with counter, in_one_thread():
+        with counter, in_one_thread(), without_replays():
             run()
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)

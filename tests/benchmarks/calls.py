@@ -37,7 +37,7 @@ from plant_cli.network.profile import ATTENTION, FrozenOptions
 from plant_cli.network.quantization import add_adapter
 from plant_cli.network.reading import LiveReader
 from plant_cli.network.recomputation import Recomputation
-from plant_cli.network.replays import POSITION_MULTIPLE, USES, Replays
+from plant_cli.network.replays import POSITION_MULTIPLE, USES, Reader, Replays
 from plant_cli.training.stage2 import FineTuning
 from tests.benchmarks.backbones import Case, Step, draw_case, reading
 from tests.benchmarks.random_models import START, random_network
@@ -112,8 +112,8 @@ def make_case(shape: str, layers: int, documents: int) -> Case:
 class _Replayed:
     """In the place of a captured pass: one call stands for each replay."""
 
-    def __init__(self, read: object, ids: Tensor, parameters: list[nn.Parameter], pool: object, hidden: int) -> None:
-        self.ids, self.gradients = ids.clone(), [torch.zeros_like(parameter) for parameter in parameters]
+    def __init__(self, read: Reader, ids: Tensor, pool: object, hidden: int) -> None:
+        self.ids, self.gradients = ids.clone(), [torch.zeros_like(leaf) for leaf in read(ids)[1]]
         self.states = torch.rand(*ids.shape, hidden, dtype=torch.bfloat16)
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -129,7 +129,9 @@ def ours(case: Case, *, replay: bool = False) -> Step:
     network = case.network(case.decoder()).train()
     backbone: Any = network.backbone
     if replay:
-        passes = Replays(backbone._read, backbone.short.parameters, lambda positions: True, partial(_Replayed, hidden=backbone.hidden_size))
+        passes = Replays(
+            backbone._read_freshly, backbone.short.parameters, lambda positions: True, partial(_Replayed, hidden=backbone.hidden_size)
+        )
         passes.uses.update({(len(case.split), POSITION_MULTIPLE, *[True] * len(passes.parameters)): USES})
         vars(backbone)["replays"] = passes
     step = FineTuning(network, LiveReader(network, case.tokens, case.hardware), case.split, Focal(FocalOptions()), case.hardware)

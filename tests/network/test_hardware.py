@@ -11,7 +11,7 @@ import torch
 from plant_cli.api import MachineSection, ResourceError
 from plant_cli.network import hardware
 from plant_cli.network.compute import each, round_up, uses_triton
-from plant_cli.network.hardware import choose_hardware, find_device
+from plant_cli.network.hardware import choose_hardware, find_device, find_dtype
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +34,15 @@ def test_auto_takes_bf16_only_where_the_processor_has_it(
     assert (chosen.device.type, chosen.dtype, torch.get_num_threads()) == ("cpu", dtype, 1)
     with chosen.autocast():
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("has", "precision", "dtype"),
+    [(True, "auto", torch.bfloat16), (True, "fp32", torch.float32), (False, "auto", torch.float32), (False, "bf16", torch.float32)],
+)
+def test_a_card_without_bf16_computes_in_fp32(has: bool, precision: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda *, including_emulation: has and not including_emulation)
+    assert find_dtype(torch.device("cuda"), precision) == dtype
 
 
 @pytest.mark.parametrize("name", ["cuda:99", "cpu:1"])
