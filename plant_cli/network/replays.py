@@ -79,11 +79,7 @@ class CapturedPass:
                 beside = torch.cuda.Stream(ids.device)  # type: ignore[no-untyped-call]
                 beside.wait_stream(outside)
                 with torch.cuda.stream(beside):
-                    for _ in range(WARM_UPS):
-                        states, leaves = read(self.ids)
-                        self.upstream = torch.zeros_like(states)
-                        torch.autograd.grad(states, leaves, self.upstream, allow_unused=True)
-                        del states, leaves
+                    self.upstream = self._warm_up(read)
                 outside.wait_stream(beside)
                 self.graphs = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()
                 with torch.cuda.graph(self.graphs[0], pool=pool):
@@ -94,6 +90,14 @@ class CapturedPass:
         except Exception:
             torch.cuda.set_stream(outside)  # a capture that fails may leave its own
             raise
+
+    def _warm_up(self, read: Reader) -> Tensor:
+        """Zeros in the form of the states; the graphs of these passes are gone afterwards."""
+        for _ in range(WARM_UPS):
+            states, leaves = read(self.ids)
+            zeros = torch.zeros_like(states)
+            torch.autograd.grad(states, leaves, zeros, allow_unused=True)
+        return zeros
 
     def forward(self, ids: Tensor) -> Tensor:
         """See `ReplayedPass`."""
