@@ -341,6 +341,9 @@ class ModelSection(Options):
     )
 
 
+SIZE_PATTERN = r"^\d{1,9}(\.\d{1,9})?(KB|MB|GB|TB)$"
+
+
 class MachineSection(Options):
     """Randomness and hardware (recipe section `machine`)."""
 
@@ -350,6 +353,12 @@ class MachineSection(Options):
         "auto", "Number format of matrix products; softmax and losses are always fp32. auto: bf16 where the device has it."
     )
     threads: int | None = option(None, "CPU threads (default: OMP_NUM_THREADS, or all cores).", ge=1, le=4096)
+    memory_limit: str | None = option(
+        None,
+        "Memory that scorers may take, such as 6GB: blocks are smaller, and what would need more is refused before it begins (default: no "
+        "limit, and a warning where less seems to be free).",
+        pattern=SIZE_PATTERN,
+    )
 
     @field_validator("device")
     @classmethod

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import field_validator, model_validator
 
 from plant_cli.api import Choice, Options, SplitName, UsageError, choice, exclusive_options, option, refuse_repeated
-from plant_cli.data.files import SIZE_PATTERN
+from plant_cli.api.options import SIZE_PATTERN
 from plant_cli.data.shares import Shard
 from plant_cli.evaluation.results import DEFAULT_METRICS, FEWEST_RESAMPLES, ScoringOptions, parse_gates, refuse_too_few
 from plant_cli.evaluation.targets import TARGET_FORM, parse_targets

@@ -42,6 +42,7 @@ from plant_cli.data.repair import repair, repair_evidence, write_corpus
 from plant_cli.data.tables import collect, guard_cells, write_table
 from plant_cli.data.vocabularies import read_titles
 from plant_cli.network.reading_checks import find_cut_texts, find_languages
+from plant_cli.scoring.forecast import find_effort
 
 
 def check_corpus(context: StageContext, options: CheckOptions) -> Result:
@@ -108,6 +109,7 @@ def _examine(
     if not any(finding.level == "fatal" for finding in findings):  # evidence is matched by ids, which must be sound
         yield from read_evidence(dataset, {name: tidy(frame) for name, frame in digests.items()})[1]
     texts = {name: SplitTexts(dataset, name, frame.height) for name, frame in digests.items()}
+    yield from find_effort(texts["train"])
     if chosen is None:
         yield from find_languages(texts, None)
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import numpy as np
@@ -51,6 +52,20 @@ def work_ahead(work: Callable[[Item], Made], inputs: Iterable[Item], jobs: int) 
             yield under_way.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+_LIMIT: ContextVar[int | None] = ContextVar("memory limit", default=None)  # bytes
+
+
+def limit_memory(size: int | None) -> None:
+    """What all blocks that are held at a time may take from now on; None: as much as each would."""
+    _LIMIT.set(size)
+
+
+def at_most(number: int, each: int) -> int:
+    """So many things at a time, or fewer: what is held of them (bytes of each) takes no more than half of the limit."""
+    limit = _LIMIT.get()
+    return number if limit is None else max(1, min(number, limit // (2 * each)))
 
 
 STRIDE = 8  # of the sample by which values that are surely too small are recognised

@@ -214,7 +214,6 @@ def read_json(path: Path, what: str) -> Any:
         raise damaged_file(what, why, path, expected="a JSON document in UTF-8", todo=f"{todo} with --force") from error
 
 
-SIZE_PATTERN = r"^\d{1,9}(\.\d{1,9})?(KB|MB|GB|TB)$"
 UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 

@@ -14,8 +14,7 @@ from pydantic import Field, field_validator
 
 from plant_cli.api.corpus import SplitName
 from plant_cli.api.errors import GateFailed, UsageError, near_names
-from plant_cli.api.options import Options, option
-from plant_cli.data.files import SIZE_PATTERN
+from plant_cli.api.options import SIZE_PATTERN, Options, option
 from plant_cli.data.records import Record, read_record, require_recorded
 from plant_cli.evaluation.conventions import CONVENTION_HELP, ConventionName
 

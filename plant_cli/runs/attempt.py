@@ -13,7 +13,8 @@ from typing import Any, Never
 from plant_cli.api import ArtefactError, ComponentError, DataError, GateFailed, Interrupted, PlantError, RecipeError, Result, UsageError
 from plant_cli.api.context import command_for
 from plant_cli.api.errors import naming_command
-from plant_cli.data.files import remove, replacing
+from plant_cli.data.blocks import limit_memory
+from plant_cli.data.files import read_size, remove, replacing
 from plant_cli.data.records import StageRecord, plain_values
 from plant_cli.runs.changes import hash_sources, stage_key
 from plant_cli.runs.folder import HEADER_NAME, Run, StageFolder, current_time
@@ -28,6 +29,7 @@ RESERVE = 64 * 2**20  # bytes given back when a stage fails, so that a lack of m
 
 def perform(context: RunContext, step: Step) -> Result:
     """Run the function of a stage or an action, after the check that it may have."""
+    limit_memory(None if step.machine.memory_limit is None else read_size(step.machine.memory_limit))
     with naming_command(f"plant {step.spec.name}"), redirect_stdout(sys.stderr):  # what plugins print is no result
         if step.spec.check is not None:
             step.spec.check(context, step.options)

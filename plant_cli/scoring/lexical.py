@@ -15,6 +15,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, diags_array, hstack, vstack
 
 from plant_cli.api.scorers import Documents
+from plant_cli.data.blocks import at_most
 from plant_cli.data.words import choose_columns
 from plant_cli.scoring.sparse_scores import LABELS_LISTED, SparseScores, keep_best, multiply_best, no_scores, score_blocks
 
@@ -167,6 +168,7 @@ def _slice_words(documents: Documents, starts: Ints, sizes: Ints) -> Documents:
 
 
 WORD_LABEL_PAIRS = 1 << 22  # of word and label held at a time
+BYTES_OF_A_WORD_LABEL_PAIR = 150  # counts and relevance in four cases
 Counts = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 AnyRows = npt.NDArray[np.integer[Any]]
@@ -207,9 +209,9 @@ def measure_relevance(
 def cut_by_words(counts: csr_array, gold: csr_array, pairs: int | None = None) -> list[slice]:
     """Consecutive slices of labels that meet no more than so many words together (default: `WORD_LABEL_PAIRS`), or one label each."""
     met = np.minimum(counts.shape[1], gold.T @ np.diff(counts.indptr)).astype(np.int64)
-    slices, first, held = [], 0, 0
+    slices, first, held, most = [], 0, 0, pairs or at_most(WORD_LABEL_PAIRS, BYTES_OF_A_WORD_LABEL_PAIR)
     for label, number in enumerate(met.tolist()):
-        if label > first and held + number > (pairs or WORD_LABEL_PAIRS):
+        if label > first and held + number > most:
             slices.append(slice(first, label))
             first, held = label, 0
         held += number

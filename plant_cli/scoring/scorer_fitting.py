@@ -28,6 +28,7 @@ from plant_cli.api import (
 )
 from plant_cli.data.stopping import StoppableReporter, stop_if_asked
 from plant_cli.data.words import drop_unused, number_words
+from plant_cli.scoring.forecast import DOCUMENTS_REFITTED
 from plant_cli.scoring.fused_scorers import FusedScorers, NamedScorer, ScoredDocuments, ScorerError, ask, check_scores
 from plant_cli.scoring.fusion import fit_fusion, gather_pairs, learned_nothing
 from plant_cli.scoring.kept_scorers import Fitted, KeptScorers
@@ -36,7 +37,6 @@ from plant_cli.scoring.sparse_scores import cut_folds, no_scores, order_shares
 from plant_cli.scoring.top_labels import Rows
 
 DOCUMENTS_LEFT_OUT = 1000  # training documents whose left-out scores teach the weights
-DOCUMENTS_REFITTED = 50_000  # training documents beyond which a scorer is fitted once: without those whose scores teach the weights
 DOCUMENTS_FOR_A_NOTE = 30  # documents from which on it is noted that a scorer tells no labels apart
 
 
@@ -64,16 +64,18 @@ def fit_scorers(
     validation: Documents | None = None,
     allow_missing: bool = False,
     kept: KeptScorers | None = None,
+    once: bool | None = None,
 ) -> FusionFit | None:
     """Fit scorers on train, learn from left-out scores of a sample of train how much each counts, and score validation, if it is given.
 
     `words` are those of the training documents. A scorer that fails raises an error or, with `allow_missing`, is left out with a warning;
     None if no scorer is left. Scorers that were `kept` are not fitted again, and others are kept as soon as they are fitted.
+    `once`: whether each is fitted once, without the documents that teach the weights (default: if train is large).
     """
     may_fail: tuple[type[PlantError], ...] = (ComponentError, PluginError) if allow_missing else ()
     may_score_badly: tuple[type[ScorerError], ...] = (ScorerError,) if allow_missing else ()
     given = _gather_input(train, words, labels, analyser, reporter, seed)
-    others = _leave_out(given, given.rows, once=True) if len(train) > DOCUMENTS_REFITTED else None
+    others = _leave_out(given, given.rows, once=True) if (len(train) > DOCUMENTS_REFITTED if once is None else once) else None
     fitted: dict[str, Fitted] = {}
     missing: dict[str, str] = {}
     seconds: dict[str, float] = {}

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
 
 from plant_cli.api.options import FIXED_SEED
-from plant_cli.data.blocks import top_k, work_ahead
+from plant_cli.data.blocks import at_most, top_k, work_ahead
 from plant_cli.data.stopping import stop_if_asked
 from plant_cli.runs.processes import default_threads
 
@@ -21,6 +21,7 @@ Ints = npt.NDArray[np.int64]
 LABELS_LISTED = 200  # labels that a list holds
 DOCUMENTS_PER_LEFT_OUT = 5  # no more than one training document in so many is left out at a time
 DOCUMENT_LABEL_PAIRS = 1 << 24  # (document, label) pairs held at a time by each thread
+BYTES_OF_A_PAIR = 48  # several numbers of each are held
 BLOCKS_TOGETHER = 8  # threads, at most
 DOCUMENTS_BETWEEN_CHECKS = 64  # documents ranked between two checks whether the user stops
 
@@ -201,8 +202,9 @@ def score_blocks(
 
     Threads score a block each; between blocks the work may be stopped. `held`: what is held of a document, if more than its labels.
     """
-    blocks = list(cut_rows(documents, max(labels, held)))
-    threads = min(len(blocks), default_threads(), BLOCKS_TOGETHER)
+    threads = min(default_threads(), BLOCKS_TOGETHER)
+    blocks = list(cut_rows(documents, max(labels, held), at_most(DOCUMENT_LABEL_PAIRS, BYTES_OF_A_PAIR * threads)))
+    threads = min(len(blocks), threads)
 
     def best(block: slice) -> SparseScores:
         return keep_best(score(block), k)

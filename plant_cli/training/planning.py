@@ -51,6 +51,7 @@ from plant_cli.relevance.cooccurrence import MemoryCounts, count_terms
 from plant_cli.relevance.engine import Selection, Signal, keep_words
 from plant_cli.relevance.relevance_table import RELEVANCE_FILE, write_relevance
 from plant_cli.runs.machine import peak_memory_gb, resident_memory
+from plant_cli.scoring.forecast import TOLD_FROM, Forecast
 from plant_cli.scoring.scorer_fitting import fit_scorers
 from plant_cli.training.materials import make_steps, micro_sizes, padding_share
 from plant_cli.training.optimiser import Rates, factors, make_groups, unfreeze
@@ -374,11 +375,15 @@ class Planner:
         return tokens, longest
 
     def plan_scorers(self, chosen: Sequence[tuple[ScorerSpec, Options]], reporter: Reporter) -> Estimate:
-        """Plan a stage `finetune` without a network."""
+        """Plan a stage `finetune` without a network. Many documents have fewer fits than the sample, and as large blocks."""
         sample, labels, scale = self._train.take(self._rows), self._corpus.labels, self._scale
+        words, many = self._split(sample.texts), len(self._train) >= TOLD_FROM
         fitted, peak, seconds = _measure(
-            lambda: fit_scorers(chosen, sample, self._split(sample.texts), labels, self._corpus.analyser, reporter, seed=0)
+            lambda: fit_scorers(chosen, sample, words, labels, self._corpus.analyser, reporter, seed=0, once=many or None)
         )
+        if many:
+            forecast = Forecast.of(words, len(self._train))
+            peak, seconds = forecast.memory / scale, forecast.seconds / scale
         stored = 0 if fitted is None else sum(t.nbytes for one in fitted.scorers.scorers for t in one.scorer.tensors().values())
         most = max((spec.memory(options, len(self._train)) for spec, options in chosen if spec.memory is not None), default=0)
         return Estimate(

@@ -11,10 +11,13 @@ import numpy as np
 
 import plant_cli
 from plant_cli.api import DataError, ScorerSpec, Split
+from plant_cli.data.files import read_size
 from plant_cli.data.stopping import checking
 from plant_cli.runs.folder import CHECKPOINTS_FOLDER
+from plant_cli.runs.machine import available_memory
 from plant_cli.scoring.calibration import Calibrated, calibrate
 from plant_cli.scoring.excluded_labels import find_excluded
+from plant_cli.scoring.forecast import require_memory
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, ScoredDocuments, score_parts
 from plant_cli.scoring.kept_scorers import KeptScorers
 from plant_cli.scoring.scorer_files import write_scorers
@@ -77,11 +80,14 @@ def fit_chosen(given: StageInputs, options: FinetuneOptions) -> FusionFit | None
     corpus = given.corpus
     if not options.chosen_scorers:
         return None
+    words, limit = given.words("train"), given.machine.memory_limit
+    if any(getattr(given.component(ScorerSpec, one)[1], "pieces", False) for one in options.chosen_scorers):
+        require_memory(words, None if limit is None else read_size(limit), available_memory(), given.session.reporter)
     with checking(partial(given.session.check, "while scorers were fitted", "all scorers fitted")):
         return fit_scorers(
             [given.component(ScorerSpec, one) for one in options.chosen_scorers],
             corpus.gold_labels("train"),
-            given.words("train"),
+            words,
             corpus.labels,
             corpus.analyser,
             given.session.reporter,

@@ -27,10 +27,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plant_cli.api import ArtefactError, DataError, DataSection, UsageError
+from plant_cli.api.options import SIZE_PATTERN
 from plant_cli.data import lines as module
 from plant_cli.data.blocks import cut_blocks, work_ahead
 from plant_cli.data.files import (
-    SIZE_PATTERN,
     ListHash,
     StringsHash,
     hash_file,

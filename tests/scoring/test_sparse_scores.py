@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,8 +12,10 @@ from scipy.sparse import csr_array
 from scoring.conftest import Drawn, draw
 
 from plant_cli.api import Interrupted
-from plant_cli.data.blocks import top_k
+from plant_cli.data.blocks import limit_memory, top_k
+from plant_cli.runs.processes import default_threads
 from plant_cli.scoring.sparse_scores import (
+    BYTES_OF_A_PAIR,
     SparseScores,
     cut_folds,
     cut_rows,
@@ -93,8 +97,24 @@ def test_products_are_the_same_in_blocks_of_any_size(drawn: Drawn, monkeypatch: 
     other = csr_array(draw(1, documents=7).counts)
     whole = multiply_best(drawn.counts, other, 3)
     np.testing.assert_array_equal(whole.matrix.toarray(), keep_best(csr_array(drawn.counts @ other.T), 3).matrix.toarray())
-    monkeypatch.setattr("plant_cli.scoring.sparse_scores.cut_rows", lambda rows, width: cut_rows(rows, width, 10))
+    monkeypatch.setattr("plant_cli.scoring.sparse_scores.cut_rows", lambda rows, width, most: cut_rows(rows, width, 10))
     np.testing.assert_array_equal(multiply_best(drawn.counts, other, 3).matrix.toarray(), whole.matrix.toarray())
+
+
+def test_under_a_memory_limit_blocks_are_smaller_and_scores_the_same(drawn: Drawn) -> None:
+    sizes: list[int] = []
+
+    def score(block: slice) -> Any:
+        sizes.append(block.stop - block.start)
+        return drawn.counts[block].toarray().astype(np.float32)
+
+    whole = score_blocks(30, drawn.counts.shape[1], score, 3).matrix.toarray()
+    limit_memory(2 * BYTES_OF_A_PAIR * default_threads() * 4 * drawn.counts.shape[1])
+    try:
+        np.testing.assert_array_equal(score_blocks(30, drawn.counts.shape[1], score, 3).matrix.toarray(), whole)
+    finally:
+        limit_memory(None)
+    assert sizes == [30, *[4] * 7, 2]
 
 
 def test_no_documents_have_no_scores() -> None:

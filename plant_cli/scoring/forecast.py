@@ -1,0 +1,83 @@
+"""What fitting scorers will take, before it begins: from the words of the documents, or of some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from plant_cli.api import Documents, Reporter, ResourceError
+from plant_cli.api.options import FIXED_SEED
+from plant_cli.data.checks import Finding
+from plant_cli.data.documents import take_texts
+from plant_cli.data.files import show_size
+from plant_cli.data.words import DEFAULT_RULE, number_words, spell
+from plant_cli.scoring.lexical import EDGE, LONGEST, SHORTEST
+
+DOCUMENTS_REFITTED = 50_000  # training documents beyond which a scorer is fitted once: without those whose scores teach the weights
+TOLD_FROM = 20_000  # training documents from which on the user is told how long it takes
+TEXTS_LOOKED_INTO = 1000  # of a corpus
+BYTES_AT_REST, BYTES_OF_A_CELL = 1_250_000_000, 60  # measured, with 25,000 to 390,000 documents
+SECONDS_OF_A_CELL = 6e-6  # of one processor, for each fit, measured likewise
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """What all scorers take that compare documents by their terms."""
+
+    memory: int  # bytes, with the process and blocks under way
+    seconds: float  # of one processor
+
+    @classmethod
+    def of(cls, words: Documents, documents: int | None = None, limit: int | None = None) -> Forecast:
+        """For these documents, or for more that are like them; under a memory limit blocks are smaller."""
+        lengths = np.array([len(word) for word in words.vocabulary], dtype=np.int64) + 2 * len(EDGE)
+        terms = 1 + np.sum([np.maximum(0, lengths - size + 1) for size in range(SHORTEST, LONGEST + 1)], axis=0)
+        count = documents or len(words)
+        cells = float(terms[words.counts.indices].sum()) * count / max(1, len(words))
+        fits = 1 if count > DOCUMENTS_REFITTED else 2
+        rest = BYTES_AT_REST if limit is None else min(BYTES_AT_REST, limit // 2)
+        return cls(memory=int(rest + BYTES_OF_A_CELL * cells), seconds=SECONDS_OF_A_CELL * fits * cells)
+
+    def __str__(self) -> str:
+        minutes = self.seconds / 60
+        time = f"{max(1, round(minutes)):,} minute{'s' * (round(minutes) > 1)}" if minutes < 90 else f"{minutes / 60:.1f} hours"
+        return f"about {time} of one processor and {show_size(self.memory)} of memory"
+
+
+TO_CHANGE = (
+    "use words alone (--set 'finetune.scorers=[words, neighbours, {name: linear, pieces: false}]'), or a part of the documents "
+    "(--set data.train_share=0.5)"
+)
+
+
+def require_memory(words: Documents, limit: int | None, free: int, reporter: Reporter) -> None:
+    """Say what fitting scorers on many documents takes; refuse it if it is more than the limit, and warn if it is more than is free."""
+    forecast = Forecast.of(words, limit=limit)
+    if limit is not None and forecast.memory > limit:
+        raise ResourceError(
+            f"the scorers need about {show_size(forecast.memory)} of memory for {len(words):,} documents",
+            where=f"--memory-limit {show_size(limit)}",
+            expected="a limit that the vectors of the training documents fit in, with as much again for the blocks under way",
+            todo=f"raise the limit, {TO_CHANGE}",
+        )
+    if len(words) >= TOLD_FROM:
+        reporter.note(f"fitting scorers takes {forecast}")
+    if limit is None and forecast.memory > free and len(words) >= TOLD_FROM:
+        reporter.warn(f"the scorers need about {show_size(forecast.memory)} of memory, and {show_size(free)} are free: {TO_CHANGE}")
+
+
+def find_effort(texts: Sequence[str]) -> Iterator[Finding]:
+    """A note on what fitting scorers on the texts of train takes, if they are many; from a sample."""
+    if len(texts) >= TOLD_FROM:
+        rows = np.sort(np.random.default_rng(FIXED_SEED).permutation(len(texts))[:TEXTS_LOOKED_INTO])
+        words = number_words(spell(text, DEFAULT_RULE) for text in take_texts(texts, rows.tolist()))
+        yield Finding(
+            what=f"training documents: `plant finetune --no-network` takes {Forecast.of(words, len(texts))}",
+            where="train",
+            count=len(texts),
+            expected="time and memory for it",
+            todo="nothing, if there is as much; else --memory-limit, or data.train_share; `plant plan` knows other stages",
+            level="note",
+        )
