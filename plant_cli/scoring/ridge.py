@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
 
 from plant_cli.api.options import FIXED_SEED
-from plant_cli.data.blocks import top_k
+from plant_cli.data.blocks import cut_blocks, top_k
 from plant_cli.data.words import choose_columns
 from plant_cli.scoring.lexical import cut_by_words
 from plant_cli.scoring.sparse_scores import cut_rows, keep_best
@@ -107,8 +107,8 @@ def leave_out_neighbours(
     return score_neighbours(others, gold, neighbours, power)
 
 
-SYSTEM_ENTRIES = 1 << 26  # entries of systems of equations that are held at a time: 256 MB
-PRODUCTS_FROM = 50  # a term of one document in so many, or more, is multiplied densely with others of this kind
+SYSTEM_ENTRIES = 1 << 25  # entries of systems of equations that are held at a time: 128 MB
+DENSE_SPEED = 400  # dense products that take as long as one that is looked up
 DENSE_PRODUCTS = 1 << 13  # terms that are multiplied densely, at most: 256 MB
 FREQUENT = 200  # documents from which on a label gets more terms after a first solution
 OTHERS = 50_000  # documents that a label is told apart from when more terms are chosen
@@ -222,7 +222,7 @@ class _OwnTerms:
         used, columns = np.unique(self.terms, return_inverse=True)
         places = np.full(train.shape[1], -1, dtype=np.int64)
         places[used] = np.arange(len(used))
-        products = _TermProducts(choose_columns(train, places, len(used)))
+        products = _TermProducts(choose_columns(train, places, len(used)), np.bincount(columns, np.repeat(self.sizes, self.sizes)))
         weights, order = np.zeros(len(self.terms), dtype=np.float32), np.argsort(-self.sizes, kind="stable")
         while len(order) and (width := int(self.sizes[order[0]])):
             similar = np.searchsorted(-self.sizes[order], -width / 2, side="right")  # few terms are not padded to many
@@ -247,37 +247,52 @@ class _OwnTerms:
 
 
 class _TermProducts:
-    """Products X_Fᵀ X_F of terms: those of frequent terms are computed at once, densely; those of a rare term with all when it is used."""
+    """Products X_Fᵀ X_F of the terms of labels: those of terms that many use are computed at once, the others for each label by itself.
 
-    def __init__(self, documents: csr_array) -> None:
+    Args:
+        documents: vectors X of N documents by the terms that are used, csr [N, U].
+        wanted: products that are wanted of each term [U].
+    """
+
+    def __init__(self, documents: csr_array, wanted: npt.NDArray[np.floating[Any]]) -> None:
         self._documents, self._by_term = documents, csr_array(documents.T)
         number, terms = documents.shape
-        frequency = np.diff(self._by_term.indptr)
-        order = np.argsort(-frequency, kind="stable")[:DENSE_PRODUCTS]
-        frequent = np.sort(order[frequency[order] * PRODUCTS_FROM > number])
-        self._place = np.full(terms + 1, len(frequent), dtype=np.int64)  # of a term among the frequent ones; behind them: it is none
-        self._place[frequent] = np.arange(len(frequent))
-        self._products: Floats32 = np.zeros((len(frequent) + 1, len(frequent) + 1), dtype=np.float32)
-        columns = choose_columns(documents, np.where(self._place < len(frequent), self._place, -1)[:-1], len(frequent))
-        for block in cut_rows(number, len(frequent)):
+        work = np.diff(self._by_term.indptr) * wanted
+        order = np.argsort(-work, kind="stable")[:DENSE_PRODUCTS]
+        dense = np.sort(order[work[order] * DENSE_SPEED > number * np.arange(len(order))])
+        self._place = np.full(terms + 1, -1, dtype=np.int64)  # of a term among those that are multiplied densely; −1: it is not
+        self._place[dense] = np.arange(len(dense))
+        self._products: Floats32 = np.zeros((len(dense), len(dense)), dtype=np.float32)
+        columns = choose_columns(documents, self._place[:-1], len(dense))
+        for block in cut_rows(number, len(dense)):
             part = columns[block].toarray()
-            self._products[:-1, :-1] += part.T @ part
+            self._products += part.T @ part
 
     def multiply(self, wanted: AnyInts) -> Floats32:
         """Products of the terms of each of R labels [R, T, T], from these [R, T]; what is beyond the last term has products 0."""
-        place, width, terms = self._place[wanted], wanted.shape[1], len(self._place) - 1
-        products: Floats32 = self._products[place[:, :, None], place[:, None, :]]
-        flat = np.where(place < len(self._products) - 1, terms, wanted).ravel()
-        order = np.argsort(flat, kind="stable")[: np.count_nonzero(flat < terms)]
-        rare, starts = np.unique(flat[order], return_index=True)
-        uses = np.split(order, starts[1:])
-        row = np.zeros(terms + 1, dtype=np.float32)
-        for block in cut_rows(len(rare), terms):
-            of_terms = csr_array(self._by_term[rare[block]] @ self._documents)
-            for use, (first, last) in zip(uses[block], pairwise(of_terms.indptr), strict=True):
-                others = of_terms.indices[first:last]
-                row[others] = of_terms.data[first:last]
-                labels, at = np.divmod(use, width)
-                products[labels, at] = products[labels, :, at] = row[wanted[labels]]
-                row[others] = 0
+        number, width = wanted.shape
+        products: Floats32 = np.zeros((number, width, width), dtype=np.float32)
+        rows, at = np.nonzero((self._place[wanted] < 0) & (wanted < len(self._place) - 1))
+        rare = csr_array((np.ones(len(rows), dtype=np.float32), (rows, wanted[rows, at])), shape=(number, len(self._place) - 1))
+        met = csr_array(rare @ self._by_term)  # documents with such terms of each label: they alone have a part in the products of these
+        for first, last in pairwise(cut_blocks(np.diff(met.indptr), SYSTEM_ENTRIES // width)):
+            some = csr_array(met[first:last])
+            cells = self._fetch(some, wanted[first:last])
+            for label, (start, end) in enumerate(pairwise(some.indptr), first):
+                products[label] = cells[start:end].T @ cells[start:end]
+        for terms, of_label in zip(self._place[wanted], products, strict=True):
+            dense = np.flatnonzero(terms >= 0)
+            of_label[np.ix_(dense, dense)] = self._products[np.ix_(terms[dense], terms[dense])]
         return products
+
+    def _fetch(self, met: csr_array, wanted: AnyInts) -> Floats32:
+        """What documents have of the terms of labels [P, T], for P pairs of label and document, csr [R, N], and terms [R, T]."""
+        by_document = csr_array((np.arange(met.nnz), met.indices, met.indptr), shape=met.shape).tocsc()  # the pairs by number
+        row, cells = np.zeros(len(self._place), dtype=np.float32), np.empty((met.nnz, wanted.shape[1]), dtype=np.float32)
+        for document, (first, last) in enumerate(pairwise(by_document.indptr)):
+            if first < last:
+                inside = slice(*self._documents.indptr[document : document + 2])
+                row[self._documents.indices[inside]] = self._documents.data[inside]
+                cells[by_document.data[first:last]] = row[wanted[by_document.indices[first:last]]]
+                row[self._documents.indices[inside]] = 0
+        return cells
