@@ -38,6 +38,8 @@ UNSCORED = -1e4  # logit of a label that was not scored: a probability of 0
 
 LABELS_PER_BLOCK = 1 << 14
 """Labels scored at a time, so that a decoder's products of its label tables, such as queries [L, H], stay small."""
+NOT_LEFT_OUT = {"cuda"}
+"""Devices on which few labels are taken from the tables even if no document wants them: to find these, the device is waited for."""
 
 
 def score_all(decoder: nn.Module, reading: Reading, labels: int) -> Tensor:
@@ -55,7 +57,10 @@ def score_pairs(decoder: nn.Module, reading: Reading, wanted: Tensor) -> Tensor:
     cut to its last real token.
     """
     logits = reading.hidden.new_full(wanted.shape, UNSCORED, dtype=torch.float32)
-    for labels in torch.split(wanted.any(0).nonzero().squeeze(1), LABELS_PER_BLOCK):
+    pairs, few = isinstance(decoder, PairDecoder), wanted.shape[1] <= LABELS_PER_BLOCK and wanted.device.type in NOT_LEFT_OUT
+    all_labels = pairs and few and not getattr(decoder, "sparse", False)
+    every = torch.arange(wanted.shape[1], device=wanted.device) if all_labels else wanted.any(0).nonzero().squeeze(1)
+    for labels in torch.split(every, LABELS_PER_BLOCK):
         chosen = wanted[:, labels]
         if isinstance(decoder, PairDecoder):
             scored = score_wanted(decoder, reading, labels, chosen)

@@ -105,9 +105,12 @@ class OneByOne(nn.Module):
         return found
 
 
-@pytest.mark.parametrize("block", [3, 100])
+@pytest.mark.parametrize(("block", "all_labels"), [(3, False), (100, False), (100, True)])
 @pytest.mark.parametrize("wrap", [lambda decoder: decoder, OneByOne], ids=["pairs", "document by document"])
-def test_wanted_pairs_are_scored_as_among_all(batch: Any, wrap: Callable[[Any], Any], block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wanted_pairs_are_scored_as_among_all(
+    batch: Any, wrap: Callable[[Any], Any], block: int, all_labels: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(candidates, "NOT_LEFT_OUT", {"cpu"} if all_labels else set())
     decoder, reading = batch
     weights = [decoder.queries, decoder.boost_scale, decoder.to_key.weight, decoder.bias]
     whole = score_all(decoder, reading, 7)
