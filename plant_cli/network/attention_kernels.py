@@ -315,17 +315,19 @@ def _pull_tile(
             other = first + tl.arange(0, TAKEN)
             if OF_LABELS:
                 row = document * positions + tl.minimum(other, positions - 1)
-                shift = tl.load(padding + document * padded + other)[None, :] - level
             else:
                 row = following
                 following = tl.load(lined + of_document + other + TAKEN, mask=other + TAKEN < end, other=0)
-                shift = -tl.load(levels + of_head + other, mask=other < end, other=float("inf"))[None, :]
-                mean = tl.load(means + of_head + other)[None, :]
-                pull = tl.load(upstream + document * room + other)[None, :]
             key = _take_rows(keys, row, head, HEADS, SIZE, WIDTH)
             scores = tl.dot(kept_key, tl.trans(key))
             value = _take_rows(values, row, head, HEADS, SIZE, WIDTH)
             worth = tl.dot(kept_value, tl.trans(value))
+            if OF_LABELS:  # loaded here, not above: registers are scarce
+                shift = tl.load(padding + document * padded + other)[None, :] - level
+            else:
+                shift = -tl.load(levels + of_head + other, mask=other < end, other=float("inf"))[None, :]
+                mean = tl.load(means + of_head + other)[None, :]
+                pull = tl.load(upstream + document * room + other)[None, :]
             weights = tl.exp2(scores * FACTOR + shift) * pull
             d_value = tl.dot(weights.to(value.dtype), value, d_value)
             d_key = tl.dot((weights * (worth - mean)).to(key.dtype), key, d_key)
