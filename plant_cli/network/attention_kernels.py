@@ -14,7 +14,7 @@ for labels whose gradient is not zero. Products take the inputs as they are and 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -36,6 +36,11 @@ class Tile(NamedTuple):
     stages: int
 
     @property
+    def smaller(self) -> Tile:
+        """For less shared memory."""
+        return self._replace(stages=2) if self.stages > 2 else self._replace(kept=max(16, self.kept // 2))
+
+    @property
     def settings(self) -> dict[str, int]:
         """As a kernel takes them."""
         return {"KEPT": self.kept, "TAKEN": self.taken, "num_warps": self.warps, "num_stages": self.stages}
@@ -44,11 +49,11 @@ class Tile(NamedTuple):
 FUSED_TYPES = {torch.bfloat16}
 FUSED: dict[int, tuple[Tile, Tile, Tile]] = {
     64: (Tile(128, 64, 8, 3), Tile(64, 32, 4, 3), Tile(64, 64, 4, 3)),
-    128: (Tile(128, 32, 8, 3), Tile(64, 64, 4, 2), Tile(64, 32, 4, 3)),
-    256: (Tile(64, 64, 8, 2), Tile(64, 64, 8, 2), Tile(64, 64, 8, 2)),
+    128: (Tile(128, 64, 8, 3), Tile(64, 64, 4, 2), Tile(64, 32, 4, 3)),
+    256: (Tile(64, 64, 8, 2), Tile(64, 32, 8, 3), Tile(64, 32, 8, 3)),
 }
-"""By the widest head: tiles of the forward pass, of the labels' gradients and of the positions' gradients. Wider heads, and cards whose
-shared memory is too small for a tile, take the products."""
+"""By the widest head: tiles of the forward pass, of the labels' gradients and of the positions' gradients. Cards with less shared memory
+take smaller ones, and the products where those do not fit either; so do wider heads."""
 LABELS_WALKED = 2048
 """Labels that one program of the positions' gradients walks over, in whole tiles: programs for few positions still fill a card."""
 SCORES_HELD = 1 << 24
@@ -118,10 +123,12 @@ class _Batch(NamedTuple):
         return documents, heads, labels, self.keys.shape[1], self.keys.shape[2] // heads
 
     @property
-    def tiles(self) -> tuple[Tile, Tile, Tile] | None:
-        """For the fused form; None where that will not do."""
+    def tiles(self) -> list[tuple[Tile, ...]]:
+        """For the fused form, and smaller ones; none where that will not do."""
         wide = [widest for widest in FUSED if self.sizes[-1] <= widest and self.keys.dtype in FUSED_TYPES]
-        return FUSED[min(wide)] if wide else None
+        given: tuple[Tile, ...] = FUSED[min(wide)] if wide else ()
+        smaller = tuple(tile.smaller for tile in given)
+        return [given, smaller, tuple(tile.smaller for tile in smaller)] if given else []
 
 
 def constants(heads: int, size: int) -> dict[str, Any]:
@@ -132,17 +139,17 @@ def constants(heads: int, size: int) -> dict[str, Any]:
 
 def _average(batch: _Batch, wanted: Tensor | None) -> None:
     """Fill in means and levels, at least of wanted pairs [B, L]."""
-    if batch.tiles:
+    for forward, *_ in batch.tiles:
         with suppress(OutOfResources):
-            return _average_fused(batch, batch.tiles[0], wanted)
+            return _average_fused(batch, forward, wanted)
     return _average_by_products(batch, wanted)
 
 
 def _pull(batch: _Batch, upstream: Tensor) -> list[Tensor]:
     """The four gradients, in fp32 or better, from those of the logits [B, L]."""
-    if batch.tiles:
+    for _, *backward in batch.tiles:
         with suppress(OutOfResources):
-            return _pull_fused(batch, batch.tiles[1:], upstream)
+            return _pull_fused(batch, backward, upstream)
     return _pull_by_products(batch, upstream)
 
 
@@ -170,7 +177,7 @@ def _average_fused(batch: _Batch, tile: Tile, wanted: Tensor | None) -> None:
     _average_tile[grid](*batch[:4], batch.padding, batch.ends, lined, counts, *batch.averages, *sizes, **settings)
 
 
-def _pull_fused(batch: _Batch, tiles: tuple[Tile, ...], upstream: Tensor) -> list[Tensor]:
+def _pull_fused(batch: _Batch, tiles: Sequence[Tile], upstream: Tensor) -> list[Tensor]:
     documents, heads, labels, positions, size = batch.sizes
     lined, counts = _line_up(upstream != 0)
     averages = batch.averages.gather(3, lined[None, :, None].expand(2, -1, heads, -1))
@@ -237,13 +244,16 @@ def _average_tile(
         highest = tl.full([KEPT], -1e38, tl.float32)  # below every score, but finite: positions that are all padding leave it as it is
         total = tl.zeros([KEPT], tl.float32)
         mean = tl.zeros([KEPT], tl.float32)
+        row = document * positions + tl.minimum(tl.arange(0, TAKEN), positions - 1)
+        following = tl.dot(query, tl.trans(_take_rows(keys, row, head, HEADS, SIZE, WIDTH)))
         for first in range(0, tl.load(ends + document), TAKEN):
             position = first + tl.arange(0, TAKEN)
-            row = document * positions + tl.minimum(position, positions - 1)
             shift = tl.load(padding + document * padded + position)[None, :]
-            scores = tl.dot(query, tl.trans(_take_rows(keys, row, head, HEADS, SIZE, WIDTH)))
-            scores = scores * FACTOR + shift
+            row = document * positions + tl.minimum(position, positions - 1)
             worth = tl.dot(direction, tl.trans(_take_rows(values, row, head, HEADS, SIZE, WIDTH)))
+            scores = following * FACTOR + shift
+            row = document * positions + tl.minimum(position + TAKEN, positions - 1)
+            following = tl.dot(query, tl.trans(_take_rows(keys, row, head, HEADS, SIZE, WIDTH)))  # while weights are computed
             higher = tl.maximum(highest, tl.max(scores, 1))
             fade = tl.exp2(highest - higher)
             weights = tl.exp2(scores - higher[:, None])

@@ -510,15 +510,30 @@ def test_kernels_visit_only_labels_that_are_wanted_and_that_the_loss_looked_at(w
 
 
 @pytest.mark.usefixtures("kernels")
-def test_tiles_beyond_a_cards_shared_memory_leave_the_work_to_the_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    from plant_cli.network import attention_kernels
+@pytest.mark.parametrize("room", [100_000, 70_000, 30_000])
+def test_cards_with_less_shared_memory_take_smaller_tiles_or_the_products(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    from plant_cli.network import attention_kernels as kernels
 
-    def refuse(*given: object) -> None:
-        raise attention_kernels.OutOfResources(200_000, 100_000, "shared memory")
+    taken = set()
 
-    monkeypatch.setattr(attention_kernels, "_average_fused", refuse)
-    monkeypatch.setattr(attention_kernels, "_pull_fused", refuse)
-    assert_equals_blocks("several tiles of labels and positions", torch.bfloat16, "cpu", 1e-5, 0.02)
+    def refuse(name: str) -> Callable[..., Any]:
+        real = getattr(kernels, name)
+
+        def run(batch: Any, tiles: Any, *given: Any) -> Any:
+            for tile in [tiles] if isinstance(tiles, kernels.Tile) else tiles:
+                needed = 2 * 2 * 64 * (tile.kept + tile.stages * tile.taken)
+                if needed > room:
+                    raise kernels.OutOfResources(needed, room, "shared memory")
+                taken.add(tile)
+            return real(batch, tiles, *given)
+
+        return run
+
+    for name in ("_average_fused", "_pull_fused"):
+        monkeypatch.setattr(kernels, name, refuse(name))
+    monkeypatch.setattr(kernels, "FUSED_TYPES", {torch.float32})
+    assert_equals_blocks("several tiles of labels and positions", torch.float32, "cpu", 2e-5, 2e-5)
+    assert {tile in kernels.FUSED[64] for tile in taken} == {100_000: {True}, 70_000: {True, False}, 30_000: set[bool]()}[room]
 
 
 compiled = pytest.mark.skipif(not CARD, reason="no graphics card, or Triton's interpreter is on")
