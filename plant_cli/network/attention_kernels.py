@@ -72,8 +72,8 @@ class KernelAttention(torch.autograd.Function):
         ctx: Any, queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, heads: int, wanted: Tensor | None
     ) -> Tensor:
         """Result of `label_attention` [B, L]."""
-        batch = _Batch.of(queries, directions, keys, values, mask, heads)
         with torch.autocast(keys.device.type, enabled=False), torch.cuda.device_of(keys):  # type: ignore[no-untyped-call]
+            batch = _Batch.of(queries, directions, keys, values, mask, heads)
             _average(batch, wanted)
         ctx.save_for_backward(*batch, wanted)
         ctx.kinds = [x.dtype for x in (queries, directions, keys, values)]
@@ -106,15 +106,18 @@ class _Batch(NamedTuple):
     @classmethod
     def of(cls, queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, heads: int) -> _Batch:
         """With means and levels still to be filled in."""
-        q, g = (x.to(keys.dtype).contiguous() for x in (queries, directions))
-        k, v = (x.to(keys.dtype).masked_fill(~mask.unsqueeze(-1), 0.0).contiguous() for x in (keys, values))
-        documents, positions = mask.shape
-        padding = mask.new_full((documents, round_up(positions, ROOM)), -math.inf, dtype=torch.float32)
-        padding[:, :positions].masked_fill_(mask, 0.0)
-        ends = (mask * torch.arange(1, positions + 1, device=mask.device, dtype=torch.int32)).amax(1)
+        q, g, k, v = (x.to(keys.dtype).contiguous() for x in (queries, directions, keys, values))
+        (documents, positions), mask = mask.shape, mask.contiguous()
+        real_keys, real_values = torch.empty_like(k), torch.empty_like(v)
+        padding = torch.empty(documents, round_up(positions, ROOM), device=mask.device)
+        ends = torch.empty(documents, dtype=torch.int32, device=mask.device)
+        hidden, grid = k.shape[2], (documents, triton.cdiv(positions, 16))
+        _prepare[grid](
+            k, v, mask, real_keys, real_values, padding, ends, positions, padding.shape[1], hidden, ROWS=16, ACROSS=128, BLOCK=ROOM
+        )
         exact = torch.promote_types(keys.dtype, torch.float32)
         averages = keys.new_zeros(2, documents, heads, len(queries), dtype=exact)
-        return cls(q, g, k, v, mask.contiguous(), padding, ends, averages)
+        return cls(q, g, real_keys, real_values, mask, padding, ends, averages)
 
     @property
     def sizes(self) -> tuple[int, int, int, int, int]:
@@ -146,23 +149,103 @@ def _average(batch: _Batch, wanted: Tensor | None) -> None:
 
 
 def _pull(batch: _Batch, upstream: Tensor) -> list[Tensor]:
-    """The four gradients, in fp32 or better, from those of the logits [B, L]."""
+    """The four gradients from those of the logits [B, L]."""
     for _, *backward in batch.tiles:
         with suppress(OutOfResources):
             return _pull_fused(batch, backward, upstream)
     return _pull_by_products(batch, upstream)
 
 
-def _line_up(chosen: Tensor) -> tuple[Tensor, Tensor]:
-    """The chosen labels of each document in front, behind them label 0 [B, room]; and how many they are [B]. Chosen is bool [B, L].
+def _line_up(batch: _Batch, marks: Tensor, *, averages: bool = False) -> tuple[Tensor, ...]:
+    """The chosen labels of each document in front, behind them label 0 [B, room]; and how many they are [B].
 
-    Rows of the first begin room + 1 numbers apart.
+    With their means and levels [B, h, room], and their marks [B, room], where these are asked for.
+
+    Args:
+        marks: not zero where a label is chosen for a document [B, L].
     """
-    documents, labels = chosen.shape
-    places = chosen.cumsum(1)
-    lined = places.new_zeros(documents, round_up(labels, ROOM) + 1)  # the others go before the first place
-    lined.scatter_(1, places * chosen, torch.arange(labels, device=chosen.device).expand(documents, -1))
-    return lined[:, 1:], places[:, -1].to(torch.int32)
+    documents, heads, labels, _, _ = batch.sizes
+    lined = torch.empty(documents, round_up(labels, ROOM), dtype=torch.int64, device=marks.device)
+    counts = torch.empty(documents, dtype=torch.int32, device=marks.device)
+    taken = (*batch.averages.new_empty(2, documents, heads, lined.shape[1]), marks.new_empty(lined.shape)) if averages else ()
+    given = marks.contiguous(), *batch.averages, lined, counts, *(taken or (marks,) * 3)
+    _line_up_labels[documents, heads if averages else 1](*given, labels, lined.shape[1], AVERAGES=averages, BLOCK=1024)
+    return lined, counts, *taken
+
+
+@triton.jit
+def _prepare(
+    keys: tl.tensor,
+    values: tl.tensor,
+    mask: tl.tensor,
+    real_keys: tl.tensor,
+    real_values: tl.tensor,
+    padding: tl.tensor,
+    ends: tl.tensor,
+    positions: int,
+    padded: int,
+    hidden: int,
+    ROWS: tl.constexpr,
+    ACROSS: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> None:
+    """Keys and values with zeros where the mask is false, what is added to scores there, and the end of a document."""
+    document = tl.program_id(0).to(tl.int64)
+    position = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    real = tl.load(mask + document * positions + position, mask=position < positions, other=0) != 0
+    for first in range(0, hidden, ACROSS):
+        column = first + tl.arange(0, ACROSS)
+        at = (document * positions + position)[:, None] * hidden + column[None, :]
+        inside = (position < positions)[:, None] & (column < hidden)[None, :]
+        tl.store(real_keys + at, tl.load(keys + at, mask=inside & real[:, None], other=0.0), mask=inside)
+        tl.store(real_values + at, tl.load(values + at, mask=inside & real[:, None], other=0.0), mask=inside)
+    if tl.program_id(1) == 0:
+        end = tl.zeros([BLOCK], tl.int32)
+        for first in range(0, padded, BLOCK):
+            every = first + tl.arange(0, BLOCK)
+            there = tl.load(mask + document * positions + every, mask=every < positions, other=0) != 0
+            tl.store(padding + document * padded + every, tl.where(there, 0.0, float("-inf")))
+            end = tl.maximum(end, tl.where(there, every + 1, 0))
+        tl.store(ends + document, tl.max(end, 0))
+
+
+@triton.jit
+def _line_up_labels(
+    marks: tl.tensor,
+    means: tl.tensor,
+    levels: tl.tensor,
+    lined: tl.tensor,
+    counts: tl.tensor,
+    lined_means: tl.tensor,
+    lined_levels: tl.tensor,
+    lined_marks: tl.tensor,
+    labels: int,
+    room: int,
+    AVERAGES: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> None:
+    """What `_line_up` gives, of one head of one document."""
+    document, head = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    of_head = document * tl.num_programs(1) + head
+    count = tl.program_id(1) * 0
+    for first in range(0, labels, BLOCK):
+        label = first + tl.arange(0, BLOCK)
+        mark = tl.load(marks + document * labels + label, mask=label < labels, other=0)
+        chosen = mark != 0
+        place = count + tl.cumsum(chosen.to(tl.int32), 0) - 1
+        count += tl.sum(chosen.to(tl.int32), 0)
+        if AVERAGES:
+            tl.store(lined_means + of_head * room + place, tl.load(means + of_head * labels + label, mask=chosen), mask=chosen)
+            tl.store(lined_levels + of_head * room + place, tl.load(levels + of_head * labels + label, mask=chosen), mask=chosen)
+        if head == 0:
+            tl.store(lined + document * room + place, label.to(tl.int64), mask=chosen)
+            if AVERAGES:
+                tl.store(lined_marks + document * room + place, mark, mask=chosen)
+    if head == 0:
+        tl.store(counts + document, count)
+        for first in range(0, room, BLOCK):
+            place = first + tl.arange(0, BLOCK)
+            tl.store(lined + document * room + place, tl.zeros([BLOCK], tl.int64), mask=(place >= count) & (place < room))
 
 
 # the fused form
@@ -170,7 +253,7 @@ def _line_up(chosen: Tensor) -> tuple[Tensor, Tensor]:
 
 def _average_fused(batch: _Batch, tile: Tile, wanted: Tensor | None) -> None:
     documents, heads, labels, positions, size = batch.sizes
-    lined, counts = (batch.ends, batch.ends) if wanted is None else _line_up(wanted)
+    lined, counts = (batch.ends, batch.ends) if wanted is None else _line_up(batch, wanted)
     sizes = labels, lined.shape[-1], positions, batch.padding.shape[1]
     settings = {**constants(heads, size), "ALL": wanted is None, **tile.settings}
     grid = triton.cdiv(labels, tile.kept), documents, heads
@@ -179,12 +262,10 @@ def _average_fused(batch: _Batch, tile: Tile, wanted: Tensor | None) -> None:
 
 def _pull_fused(batch: _Batch, tiles: Sequence[Tile], upstream: Tensor) -> list[Tensor]:
     documents, heads, labels, positions, size = batch.sizes
-    lined, counts = _line_up(upstream != 0)
-    averages = batch.averages.gather(3, lined[None, :, None].expand(2, -1, heads, -1))
-    given = batch.padding, batch.ends, lined, counts, *averages, upstream.gather(1, lined)
-    numbers = [x.numel() for x in batch[:4]]
-    together = upstream.new_zeros(sum(numbers))
-    gradients = [x.view(like.shape) for x, like in zip(torch.split(together, numbers), batch[:4], strict=True)]
+    lined, counts, *averages, marks = _line_up(batch, upstream, averages=True)
+    given = batch.padding, batch.ends, lined, counts, *averages, marks
+    together = upstream.new_zeros(sum(x.numel() for x in batch[:4]))
+    gradients = _part(together, batch)
     tables, texts = batch[:2], batch[2:4]
     parts = triton.cdiv(labels, LABELS_WALKED)
     for tile, kept, taken, results, rows, shares, walked in (
@@ -195,7 +276,13 @@ def _pull_fused(batch: _Batch, tiles: Sequence[Tile], upstream: Tensor) -> list[
         settings = {**constants(heads, size), "SCALE": size**-0.5, "OF_LABELS": kept is tables, **tile.settings}
         grid = triton.cdiv(rows, tile.kept) * shares, documents, heads
         _pull_tile[grid](*kept, *taken, *given, *results, *sizes, **settings)
-    return gradients
+    return _part(together.to(batch.keys.dtype), batch)
+
+
+def _part(together: Tensor, batch: _Batch) -> list[Tensor]:
+    """Numbers one after the other as tensors like queries, directions, keys and values."""
+    parts = torch.split(together, [x.numel() for x in batch[:4]])
+    return [part.view(like.shape) for part, like in zip(parts, batch[:4], strict=True)]
 
 
 @triton.jit
@@ -238,7 +325,7 @@ def _average_tile(
     place = tl.program_id(0) * KEPT + tl.arange(0, KEPT)
     count = labels if ALL else tl.load(counts + document)
     if tl.program_id(0) * KEPT < count:
-        label = tl.minimum(place, labels - 1).to(tl.int64) if ALL else tl.load(lined + document * (room + 1) + place)
+        label = tl.minimum(place, labels - 1).to(tl.int64) if ALL else tl.load(lined + document * room + place)
         query = _take_rows(queries, label, head, HEADS, SIZE, WIDTH)
         direction = _take_rows(directions, label, head, HEADS, SIZE, WIDTH)
         highest = tl.full([KEPT], -1e38, tl.float32)  # below every score, but finite: positions that are all padding leave it as it is
@@ -302,16 +389,16 @@ def _pull_tile(
     document, head = tl.program_id(1).to(tl.int64), tl.program_id(2)
     block, begin = tl.program_id(0) // parts, tl.program_id(0) % parts * walked
     place = block * KEPT + tl.arange(0, KEPT)
-    of_document, of_head = document * (room + 1), (document * HEADS + head) * room
+    of_document, of_head = document * room, (document * HEADS + head) * room
     count, end = tl.load((counts if OF_LABELS else ends) + document), tl.load((ends if OF_LABELS else counts) + document)
     end = tl.minimum(end, begin + walked)
     if (block * KEPT < count) & (begin < end):
         if OF_LABELS:
             kept_row = tl.load(lined + of_document + place)
             there = place < count
-            level = tl.load(levels + of_head + place)[:, None]
-            mean = tl.load(means + of_head + place)[:, None]
-            pull = tl.load(upstream + document * room + place)[:, None]
+            level = tl.load(levels + of_head + place, mask=there, other=float("inf"))[:, None]
+            mean = tl.load(means + of_head + place, mask=there, other=0.0)[:, None]
+            pull = tl.load(upstream + of_document + place, mask=there, other=0.0)[:, None]
         else:
             kept_row = document * positions + tl.minimum(place, positions - 1)
             there = tl.load(padding + document * padded + place) == 0
@@ -336,8 +423,8 @@ def _pull_tile(
                 shift = tl.load(padding + document * padded + other)[None, :] - level
             else:
                 shift = -tl.load(levels + of_head + other, mask=other < end, other=float("inf"))[None, :]
-                mean = tl.load(means + of_head + other)[None, :]
-                pull = tl.load(upstream + document * room + other)[None, :]
+                mean = tl.load(means + of_head + other, mask=other < end, other=0.0)[None, :]
+                pull = tl.load(upstream + of_document + other, mask=other < end, other=0.0)[None, :]
             weights = tl.exp2(scores * FACTOR + shift) * pull
             d_value = tl.dot(weights.to(value.dtype), value, d_value)
             d_key = tl.dot((weights * (worth - mean)).to(key.dtype), key, d_key)
@@ -364,11 +451,11 @@ class _Block(NamedTuple):
     settings: dict[str, Any]
 
 
-def _blocks(batch: _Batch, chosen: Tensor | None) -> Iterator[_Block]:
-    """All labels, or where less than half of them are chosen [B, L] for each document, those alone."""
+def _blocks(batch: _Batch, marks: Tensor | None) -> Iterator[_Block]:
+    """All labels, or where less than half of them are marked [B, L] for each document, those alone."""
     documents, heads, labels, positions, size = batch.sizes
-    lined, counts = (batch.mask, batch.mask) if chosen is None else _line_up(chosen)
-    most = labels if chosen is None else int(counts.max())
+    lined, counts = (batch.mask, batch.mask) if marks is None else _line_up(batch, marks)
+    most = labels if marks is None else int(counts.max())
     every = 2 * most >= labels
     groups, most = (1, labels) if every else (documents, most)
     tables, texts = torch.stack(batch[:2]), torch.stack(batch[2:4]).view(2 * groups, -1, heads * size)
@@ -404,7 +491,7 @@ def _average_by_products(batch: _Batch, wanted: Tensor | None) -> None:
 
 def _pull_by_products(batch: _Batch, upstream: Tensor) -> list[Tensor]:
     d_tables, d_texts = (x.new_zeros(2, *x.shape, dtype=upstream.dtype) for x in (batch.queries, batch.keys))
-    for block in _blocks(batch, upstream != 0):
+    for block in _blocks(batch, upstream):
         pulls = torch.empty_like(block.products, dtype=batch.keys.dtype)
         settings = {"SCALE": batch.sizes[-1] ** -0.5, **block.settings}
         _pull_rows[block.grid](*block.products.chunk(2), *pulls.chunk(2), upstream, *block.given, **settings)
@@ -441,7 +528,7 @@ def _find_rows(
         label = (start + row).to(tl.int64)
         known = there
     else:
-        label = tl.load(lined + document * (room + 1) + start + row, mask=there, other=0)
+        label = tl.load(lined + document * room + start + row, mask=there, other=0)
         known = start + row < tl.load(counts + document)
     at = ((document // together * rows + row) * together + document % together) * positions
     return label, (document * heads + head) * labels + label, at, known, there

@@ -31,16 +31,31 @@ def programs(kinds: list[str], sizes: list[int]) -> Iterator[tuple[str, Any, dic
     """Each kernel with a name, the types of its arguments, and the constants and settings that it is compiled for."""
     for kind in kinds:
         exact = "fp64" if kind == "fp64" else "fp32"
-        inputs = ["queries", "directions", "keys", "values", "kept_keys", "kept_values", "to_scores", "to_worths"]
-        outputs = ["means", "levels", "upstream", "d_keys", "d_values", "padding", "scores", "worths"]
+        inputs = [
+            "queries",
+            "directions",
+            "keys",
+            "values",
+            "kept_keys",
+            "kept_values",
+            "to_scores",
+            "to_worths",
+            "real_keys",
+            "real_values",
+        ]
+        outputs = ["means", "levels", "upstream", "d_keys", "d_values", "scores", "worths", "marks"]
+        outputs += ["lined_means", "lined_levels", "lined_marks"]
         types = {
             **dict.fromkeys(inputs, f"*{kind}"),
             **dict.fromkeys(outputs, f"*{exact}"),
             "mask": "*i1",
+            "padding": "*fp32",
             "ends": "*i32",
             "lined": "*i64",
             "counts": "*i32",
         }
+        yield f"preparation, {kind}", attention._prepare, types, {"ROWS": 16, "ACROSS": 128, "BLOCK": attention.ROOM}
+        yield f"choice of labels, {kind}", attention._line_up_labels, types, {"AVERAGES": True, "BLOCK": 1024}
         of_rows = {"ALL": False, "FACTOR": 1.0, "SCALE": 1.0, "ROWS": 4, "ACROSS": 512}
         for part, kernel in (("forward", attention._average_rows), ("backward", attention._pull_rows)):
             yield f"products {part}, {kind}", kernel, types, {name: of_rows[name] for name in kernel.arg_names if name in of_rows}
@@ -61,7 +76,9 @@ def compile_kernel(kernel: Any, types: dict[str, str], constants: dict[str, Any]
     """Registers of a thread, stack of a thread (bytes) and shared memory of a program (bytes)."""
     signature = {name: "constexpr" if name in constants else types.get(name, "i32") for name in kernel.arg_names}
     values = {(place,): constants[name] for place, name in enumerate(kernel.arg_names) if name in constants}
-    aligned = {(i,): [["tt.divisibility", 16]] for i, x in enumerate(kernel.arg_names) if signature[x][0] == "*" or x == "positions"}
+    aligned = {
+        (i,): [["tt.divisibility", 16]] for i, x in enumerate(kernel.arg_names) if signature[x][0] == "*" or x in ("positions", "hidden")
+    }
     source = ASTSource(fn=kernel, signature=signature, constexprs=values, attrs=aligned)
     settings = {name: value for name, value in constants.items() if name in SETTINGS}
     compiled = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=settings)

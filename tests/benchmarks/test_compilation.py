@@ -20,5 +20,5 @@ def test_kernels_compile_and_fit(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(figures.read_text())
-    assert len(found) == 8  # attention by products for each type and fused in bf16, and ranking, always in fp32
+    assert len(found) == 12  # attention by products for each type and fused in bf16, and ranking, always in fp32
     assert all(kernel["shared"] <= 99 * 1024 for kernel in found.values())
