@@ -45,7 +45,7 @@ ATTENTION = "--device cuda --dtype bfloat16"
 PARTS: Mapping[str, Part] = {
     "tests": Part(
         module="pytest",
-        arguments="-q -p no:cacheprovider -n0 tests/network/test_attention.py tests/network/test_list_ranking.py",
+        arguments="-q -p no:cacheprovider -n 6 --maxprocesses 6 tests/network",
         small="-q -p no:cacheprovider -n0 tests/network/test_list_ranking.py",
         seconds=75,
         writes=False,
@@ -62,11 +62,17 @@ PARTS: Mapping[str, Part] = {
         small="--scale small --family smollm2 --contenders ours started --repeats 1",
         seconds=60,
     ),
+    "smollm2": Part(
+        module="tests.benchmarks.backbones",
+        arguments="--family smollm2 --positions 1024 --labels 2330 --documents 32 --repeats 2",
+        small="--scale small --family smollm2 --repeats 1",
+        seconds=50,
+    ),
     "mistral": Part(
         module="tests.benchmarks.backbones",
         arguments="--family mistral --positions 1024 --repeats 2",
         small="--scale small --family mistral --repeats 1",
-        seconds=110,
+        seconds=90,
     ),
 }
 

@@ -8,7 +8,7 @@
 set -eu
 here=$(cd "$(dirname "$0")/../.." && pwd)
 bare=${BARE:-/tmp/bare} # where a bare machine keeps what was unpacked
-export PYTHONPATH=$bare/site:$here/plugins${PYTHONPATH:+:$PYTHONPATH} HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false PYTHONUNBUFFERED=1 NO_COLOR=1 COLUMNS=150
+export PLANT_TEST_CARD=1 PYTHONPATH=$bare/site:$here/plugins${PYTHONPATH:+:$PYTHONPATH} HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false PYTHONUNBUFFERED=1 NO_COLOR=1 COLUMNS=150
 # What the bare machine lacks: the last four are needed by tests alone.
 CARRIED="bitsandbytes polars polars-runtime-32 pydantic pydantic-core annotated-types typing-inspection gguf simplemma snowballstemmer rensa
   rdflib latex2mathml zstandard omikuji"
