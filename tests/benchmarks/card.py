@@ -62,12 +62,6 @@ PARTS: Mapping[str, Part] = {
         small="--scale small --family smollm2 --contenders ours started --repeats 1",
         seconds=60,
     ),
-    "smollm2": Part(
-        module="tests.benchmarks.backbones",
-        arguments="--family smollm2 --positions 1024 --labels 2330 --documents 32 --repeats 2",
-        small="--scale small --family smollm2 --repeats 1",
-        seconds=50,
-    ),
     "mistral": Part(
         module="tests.benchmarks.backbones",
         arguments="--family mistral --positions 1024 --repeats 2",
