@@ -13,6 +13,7 @@ from scipy.sparse import csr_array, vstack
 
 from plant_cli.api.options import FIXED_SEED
 from plant_cli.data.blocks import cut_blocks, top_k
+from plant_cli.data.stopping import stop_if_asked
 from plant_cli.data.words import choose_columns
 from plant_cli.scoring.lexical import cut_by_words
 from plant_cli.scoring.sparse_scores import cut_rows, keep_best
@@ -135,7 +136,7 @@ def merge_twins(gold: csr_array) -> tuple[csr_array, npt.NDArray[np.int64]]:
 
 
 def regress_on_own_terms(
-    train: csr_array, gold: csr_array, strength: float, terms: AnyInts, advance: Callable[[int], None] = lambda labels: None
+    train: csr_array, gold: csr_array, strength: float, terms: AnyInts, advance: Callable[[float], None] = lambda labels: None
 ) -> csr_array:
     """Ridge weights of labels on the terms that weigh most in their own documents, csr [L, V] float32.
 
@@ -148,7 +149,7 @@ def regress_on_own_terms(
         gold: their labels, csr [N, L] of ones.
         strength: λ > 0.
         terms: how many terms each label has at most, ≥ 1 [L]; twice as many, where it is solved twice.
-        advance: told how many labels are done.
+        advance: told how many labels are done; one with more terms counts as several.
     """
     distinct, label_of = merge_twins(gold)
     firsts = np.unique(label_of, return_index=True)[1]
@@ -187,6 +188,7 @@ class _OwnTerms:
         with_squares = csr_array((train.data + 1j * train.data**2, train.indices, train.indptr), shape=train.shape)  # two sums at once
         parts = []
         for block in cut_by_words(train, gold):
+            stop_if_asked()
             by_label = csr_array(gold[:, block].T).astype(np.complex64)
             summed = csr_array(by_label @ with_squares)
             for number, (first, last) in enumerate(pairwise(summed.indptr)):
@@ -206,6 +208,7 @@ class _OwnTerms:
             high[(high < SCORES_HIGH) | (gold_of_others[:, block].toarray() > 0)] = 0
             too_high = csr_array(csr_array(high.T) @ others)
             for number in range(block.start, block.stop):
+                stop_if_asked()
                 own = csr_array(train[by_label.indices[by_label.indptr[number] : by_label.indptr[number + 1]]])
                 known = weights[[number]].toarray()[0]
                 gain = np.abs((1 - own @ known) @ own - step * too_high[[number - block.start]].toarray()[0])
@@ -217,13 +220,13 @@ class _OwnTerms:
                 parts.append((chosen, np.bincount(own.indices, own.data, len(gain))[chosen], squares[chosen].sum() / own.shape[0]))
         return cls.join(parts)
 
-    def solve(self, train: csr_array, strength: float, advance: Callable[[int], None] = lambda labels: None) -> csr_array:
+    def solve(self, train: csr_array, strength: float, advance: Callable[[float], None] = lambda labels: None) -> csr_array:
         """Ridge weights on these terms, csr [U, V]."""
         used, columns = np.unique(self.terms, return_inverse=True)
         places = np.full(train.shape[1], -1, dtype=np.int64)
         places[used] = np.arange(len(used))
         products = _TermProducts(choose_columns(train, places, len(used)), np.bincount(columns, np.repeat(self.sizes, self.sizes)))
-        weights, order = np.zeros(len(self.terms), dtype=np.float32), np.argsort(-self.sizes, kind="stable")
+        weights, order, work = np.zeros(len(self.terms), dtype=np.float32), np.argsort(-self.sizes, kind="stable"), self.sizes**2
         while len(order) and (width := int(self.sizes[order[0]])):
             similar = np.searchsorted(-self.sizes[order], -width / 2, side="right")  # few terms are not padded to many
             labels, order = np.split(order, [max(1, min(int(similar), SYSTEM_ENTRIES // width**2))])
@@ -233,7 +236,7 @@ class _OwnTerms:
             systems, diagonal = products.multiply(padded), np.arange(width)
             systems[:, diagonal, diagonal] += np.where(padded < len(used), np.float32(strength) * self.mass[labels][:, None], np.float32(1))
             weights[cells] = np.linalg.solve(systems, right[:, :, None])[rows, at, 0]
-            advance(len(labels))
+            advance(len(work) * float(work[labels].sum() / work.sum()))
         matrix = csr_array((weights, self.terms, np.concatenate([[0], np.cumsum(self.sizes)])), shape=(len(self.sizes), train.shape[1]))
         matrix.sort_indices()
         return matrix
@@ -265,6 +268,7 @@ class _TermProducts:
         self._products: Floats32 = np.zeros((len(dense), len(dense)), dtype=np.float32)
         columns = choose_columns(documents, self._place[:-1], len(dense))
         for block in cut_rows(number, len(dense)):
+            stop_if_asked()
             part = columns[block].toarray()
             self._products += part.T @ part
 
@@ -276,6 +280,7 @@ class _TermProducts:
         rare = csr_array((np.ones(len(rows), dtype=np.float32), (rows, wanted[rows, at])), shape=(number, len(self._place) - 1))
         met = csr_array(rare @ self._by_term)  # documents with such terms of each label: they alone have a part in the products of these
         for first, last in pairwise(cut_blocks(np.diff(met.indptr), SYSTEM_ENTRIES // width)):
+            stop_if_asked()
             some = csr_array(met[first:last])
             cells = self._fetch(some, wanted[first:last])
             for label, (start, end) in enumerate(pairwise(some.indptr), first):
