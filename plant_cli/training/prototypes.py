@@ -11,6 +11,7 @@ from torch import Tensor
 
 from plant_cli.api import ComponentError, GradedDecoder, PlantableDecoder, Reading
 from plant_cli.network.assembly import Network
+from plant_cli.network.compute import send
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import Room, lengths, sorted_batches
 from plant_cli.runs.session import Session
@@ -110,7 +111,7 @@ class Prototypes:
                     alone = reading.select(slice(number, number + 1))
                     every = torch.arange(self.network.labels if self.sampled[row] else 0, device=prototypes.device)
                     self._add(alone, every, factors, background)
-                    self._add(alone, torch.from_numpy(gold[[row]].indices.astype(np.int64)).to(every.device), factors, prototypes)
+                    self._add(alone, send(torch.from_numpy(gold[[row]].indices.astype(np.int64)), every.device), factors, prototypes)
                 task.advance(len(rows) * processes.count)
         processes.add([prototypes, background])
         self.session.check("while label prototypes were made", "all prototypes, before training starts", processes.any)

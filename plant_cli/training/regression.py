@@ -7,16 +7,19 @@ table and one small inverse for each head.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from plant_cli.api import QueryDecoder
 from plant_cli.network.assembly import Network
+from plant_cli.network.compute import send
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import OUTSIDE, DocumentWords, Room, lengths, sorted_batches
+from plant_cli.network.reading import OUTSIDE, DocumentWords, Room, Rows, lengths, sorted_batches
 from plant_cli.relevance.relevance_table import RelevanceTable
 from plant_cli.runs.session import Session
 from plant_cli.training.materials import Material
@@ -49,17 +52,19 @@ class KeySums:
             counts=torch.zeros(words, device=device),
         )
 
-    def add(self, keys: Tensor, document: DocumentWords) -> None:
-        """Add a document."""
+    def add(self, keys: Tensor, sizes: Rows, documents: Sequence[DocumentWords]) -> None:
+        """Add documents: keys [B, T, H], real up to so many tokens of each [B], and their words."""
         heads, size, _ = self.products.shape
-        by_head = keys.double().view(len(keys), heads, size).transpose(0, 1)
-        self.tokens.add_(len(keys))
-        self.total.add_(keys.double().sum(0))
-        self.products.add_(by_head.mT @ by_head)
-        word = document.vocabulary[document.word]
-        known = word != OUTSIDE
-        row, token = (torch.from_numpy(x[known]).to(keys.device) for x in (word, document.token))
-        self.words.index_add_(0, row, keys[token].float())
+        self.tokens.add_(int(sizes.sum()))
+        for all_keys, tokens in zip(keys, sizes.tolist(), strict=True):
+            exact = all_keys[:tokens].double()
+            by_head = exact.view(tokens, heads, size).transpose(0, 1)
+            self.total.add_(exact.sum(0))
+            self.products.add_(by_head.mT @ by_head)
+        words = np.concatenate([document.vocabulary[document.word] for document in documents])
+        places = np.concatenate([number * keys.shape[1] + document.token for number, document in enumerate(documents)])
+        row, place = send(torch.from_numpy(np.stack([words, places])[:, words != OUTSIDE]), keys.device).unbind(0)
+        self.words.index_add_(0, row, keys.flatten(0, 1).index_select(0, place).float())
         self.counts.index_add_(0, row, torch.ones_like(row, dtype=self.counts.dtype))
 
 
@@ -106,14 +111,14 @@ class QueryRegression:
         self.network.eval()
         sums = KeySums.empty(decoder.heads, self.network.backbone.hidden_size, len(self.table.words), self.hardware.device)
         processes, session = self.hardware.processes, self.session
-        batches = sorted_batches(lengths(self.train.reader.tokens), self.batch)
+        sizes = lengths(self.train.reader.tokens)
+        batches = sorted_batches(sizes, self.batch)
         with session.reporter.progress("regression of relevance", len(self.documents), "documents") as task:
             for rows in takewhile(lambda _: not session.should_stop(), processes.share(batches)):
                 reading = self.train.reader.read(rows)
                 with self.hardware.autocast():
                     keys = decoder.keys(reading)
-                for number, row in enumerate(rows):
-                    sums.add(keys[number][reading.mask[number]], self.documents[row])
+                sums.add(keys, sizes[rows], [self.documents[row] for row in rows])
                 task.advance(len(rows) * processes.count)
         processes.add([sums.tokens, sums.total, sums.products, sums.words, sums.counts])
         session.check("while label queries were planted", "all queries, before training starts", processes.any)

@@ -43,8 +43,9 @@ def test_equals_ridge_regression_of_relevance_on_keys_up_to_the_scale_of_each_la
     keys = torch.from_numpy(draw.normal(2.0, 1.0, (len(given), 10, HIDDEN)))
     relevance = draw.random((LABELS, WORDS)) * (draw.random((LABELS, WORDS)) < 0.7)
     sums = KeySums.empty(HEADS, HIDDEN, WORDS, CPU.device)
-    for one, document in zip(keys, given, strict=True):
-        sums.add(one, document)
+    for rows in (slice(0, 5), slice(5, None)):
+        padded = torch.cat([keys[rows], torch.full((len(keys[rows]), 2, HIDDEN), 7.0, dtype=keys.dtype)], dim=1)
+        sums.add(padded, np.full(len(padded), 10), given[rows])
     found = regress_queries(sums, table(relevance)).double()
     centred = keys.flatten(0, 1) - keys.flatten(0, 1).mean(0)
     wanted = np.zeros((LABELS, len(centred)))
@@ -67,7 +68,7 @@ def test_equals_ridge_regression_of_relevance_on_keys_up_to_the_scale_of_each_la
 
 def test_a_label_without_relevant_words_attends_to_all_alike() -> None:
     sums = KeySums.empty(HEADS, HIDDEN, WORDS, CPU.device)
-    sums.add(torch.randn(10, HIDDEN, generator=torch.Generator().manual_seed(0)), documents(np.random.default_rng(1), 1)[0])
+    sums.add(torch.randn(1, 10, HIDDEN, generator=torch.Generator().manual_seed(0)), np.array([10]), documents(np.random.default_rng(1), 1))
     relevance = np.zeros((LABELS, WORDS))
     relevance[0] = 1
     found = regress_queries(sums, table(relevance))
