@@ -490,7 +490,9 @@ def _average_by_products(batch: _Batch, wanted: Tensor | None) -> None:
 
 
 def _pull_by_products(batch: _Batch, upstream: Tensor) -> list[Tensor]:
-    d_tables, d_texts = (x.new_zeros(2, *x.shape, dtype=upstream.dtype) for x in (batch.queries, batch.keys))
+    together = upstream.new_zeros(sum(x.numel() for x in batch[:4]))
+    tables, texts = torch.split(together, [2 * batch.queries.numel(), 2 * batch.keys.numel()])
+    d_tables, d_texts = tables.view(2, *batch.queries.shape), texts.view(2, *batch.keys.shape)
     for block in _blocks(batch, upstream):
         pulls = torch.empty_like(block.products, dtype=batch.keys.dtype)
         settings = {"SCALE": batch.sizes[-1] ** -0.5, **block.settings}
@@ -502,7 +504,7 @@ def _pull_by_products(batch: _Batch, upstream: Tensor) -> list[Tensor]:
         else:
             for table, rows in zip(d_tables, of_rows.chunk(2), strict=True):
                 table[:, block.columns].index_add_(0, block.labels.flatten(), rows.flatten(0, 1))
-    return [*d_tables, *d_texts]
+    return _part(together.to(batch.keys.dtype), batch)
 
 
 @triton.jit

@@ -52,8 +52,8 @@ def test_forms_and_tiles_are_compared(monkeypatch: pytest.MonkeyPatch, capsys: p
     monkeypatch.setattr(tiles, "BLOCKS", {"LABELS_WALKED": [128], "SCORES_HELD": [1, 100]})
     monkeypatch.setattr(tiles, "plain", lambda *given, **heads: 1 / 0)
     monkeypatch.setattr(tiles.plain, "__name__", "plain")
-    figures = tiles.compare(given, {"decoder": attention.ours})
-    assert figures.keys() == {"rate", *(f"hidden 8, 2 heads, {name}" for name in (*tiles.FORMS, "library", "decoder"))}
+    figures = tiles.compare(given, {"decoder": attention.ours})  # which has 8 heads
+    assert figures.keys() == {"rate", *(f"hidden 8, 2 heads, {name}" for name in ("products", "fused", "library"))}
     assert {"forward", "all", "selected", "wanted", "share"} == figures["hidden 8, 2 heads, fused"].keys()
     assert "plain: ZeroDivisionError" in capsys.readouterr().out
     found = tiles.sweep(given)

@@ -33,12 +33,7 @@ SHAPES = {
     "hidden 4096, 32 heads": (4096, 32),
 }
 SELECTED = 1256  # labels of each document that the loss looks at
-FORMS: Mapping[str, Sequence[Sequence[int]] | None] = {  # tiles of the three fused kernels; None: those of `FUSED`; empty: products
-    "products": (),
-    "fused": None,
-    "fused, narrow": ((64, 64, 4, 2), (64, 32, 4, 3), (64, 32, 4, 3)),
-    "fused, wide": ((128, 128, 8, 2), (128, 32, 8, 3), (128, 32, 8, 3)),
-}
+WIDEST_SWEPT = 128  # places of a head
 BACKWARD = ((128, 64, 8, 2), (128, 64, 8, 3), (128, 32, 8, 3), (64, 64, 4, 2), (64, 64, 4, 3), (64, 64, 8, 2), (64, 32, 4, 3))
 PASSES: Mapping[str, Sequence[Sequence[int]]] = {
     "forward": (
@@ -113,12 +108,10 @@ def plain(queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mas
 
 @contextmanager
 def form(name: str) -> Iterator[None]:
-    """Lets the kernels take a form of `FORMS`."""
+    """Lets the kernels take a form: `products`, or any other name for what they choose themselves."""
     from plant_cli.network import attention_kernels as kernels
 
-    given = FORMS[name]
-    fused = {256: tuple(kernels.Tile(*tile) for tile in given)} if given else {}
-    with patch.object(kernels, "FUSED", kernels.FUSED if given is None else fused):
+    with patch.object(kernels, "FUSED", {} if name == "products" else kernels.FUSED):
         yield
 
 
@@ -155,7 +148,7 @@ def replayed(step: Step) -> float:
 
 
 def measure_steps(steps: Mapping[str, Step], device: str, *, waits: bool) -> dict[str, float]:
-    """Seconds of each step, and of `all` without Python; memory added by `all` (GB)."""
+    """Seconds of each step, those with gradients also without Python; memory added by `all` (GB)."""
     found = {name: seconds(step, device) for name, step in steps.items()}
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
@@ -163,7 +156,9 @@ def measure_steps(steps: Mapping[str, Step], device: str, *, waits: bool) -> dic
         steps["all"]()
         found["gb"] = (torch.cuda.max_memory_allocated() - before) / 1e9
         if not waits:
-            found["replayed"] = replayed(steps["all"])
+            for name in steps.keys() & {"all", "selected"}:
+                with suppress(RuntimeError):  # a step that waits for the card has no record
+                    found[f"{name}*"] = replayed(steps[name])
     return found
 
 
@@ -184,9 +179,9 @@ def in_processes(work: Callable[[Any], Any], jobs: Sequence[Any]) -> list[Any]:
 
 
 def forms_of(shape: str) -> list[str]:
-    """The forms that a shape has."""
-    size = SHAPES[shape][0] // SHAPES[shape][1]
-    return list(FORMS) if size <= 128 else ["products", "fused"] if size <= 256 else ["products"]
+    """The forms that are measured: the products where heads are few or wide, the fused one where they are narrow."""
+    hidden, heads = SHAPES[shape]
+    return [*(["products"] if heads <= 8 else []), *(["fused"] if hidden // heads <= 256 else [])]
 
 
 def compare(options: argparse.Namespace, decoders: Mapping[str, Contender]) -> dict[str, Any]:
@@ -198,30 +193,29 @@ def compare(options: argparse.Namespace, decoders: Mapping[str, Contender]) -> d
     side = MATRIX_SIDE[options.device]
     left, right = (torch.randn(side, side, dtype=getattr(torch, options.dtype), device=options.device) for _ in range(2))
     rate = 2 * side**3 / seconds(lambda: left @ right, options.device)
-    print(f"compiled in {time.perf_counter() - began:.0f} s; a large product: {rate / 1e12:.3g} TFLOP/s; milliseconds:")
-    print(f"{'':38}{'forward':>9}{'all':>9}{'replayed':>9}{'selected':>9}{'wanted':>9}{'GB':>8}{'share':>8}")
+    print(f"compiled in {time.perf_counter() - began:.0f} s; a large product: {rate / 1e12:.3g} TFLOP/s; milliseconds (*: without Python):")
+    print(f"{'':38}{'forward':>9}{'all':>9}{'all*':>9}{'selected':>10}{'selected*':>10}{'wanted':>9}{'GB':>8}{'share':>8}")
     figures: dict[str, Any] = {"rate": rate}
     for shape, (hidden, heads) in SHAPES.items():
         inputs = Inputs.draw(options, shape)
         operations = 16 * int(inputs.mask.sum()) * options.labels * hidden
         ways = {name: inputs.steps(label_attention, ours=True) for name in forms_of(shape)}
         ways |= {way.__name__: inputs.steps(way, ours=False) for way in (library, plain)}
-        if hidden < 1024:  # as it is trained, with all that surrounds the attention
+        if heads == 8:  # as it is trained, with all that surrounds the attention
             given = argparse.Namespace(**{**vars(options), "hidden": hidden, "heads": heads})
             with torch.device(options.device):
                 ways |= {name: {"all": decoder(given)} for name, decoder in decoders.items()}
         for name, steps in ways.items():
-            with form(name if name in FORMS else "fused"):
+            with form(name):
                 try:
-                    found = measure_steps(steps, options.device, waits=name == "products" or name in decoders)
+                    found = measure_steps(steps, options.device, waits=name == "products")
                 except Exception as problem:  # one form that fails costs the others nothing
                     print(f"{shape}, {name}: {type(problem).__name__}: {str(problem)[:200]}", flush=True)
                     continue
             found["share"] = operations / found["all"] / rate
             figures[f"{shape}, {name}"] = found
-            columns = [
-                f"{1000 * found[key]:9.3f}" if key in found else " " * 9 for key in ("forward", "all", "replayed", "selected", "wanted")
-            ]
+            widths = {"forward": 9, "all": 9, "all*": 9, "selected": 10, "selected*": 10, "wanted": 9}
+            columns = [f"{1000 * found[key]:{width}.3f}" if key in found else " " * width for key, width in widths.items()]
             print(f"{shape + ', ' + name:38}{''.join(columns)}{found.get('gb', 0.0):8.3f}{found['share']:8.1%}", flush=True)
     print(f"{time.perf_counter() - began:.0f} s in all")
     return figures
@@ -251,7 +245,7 @@ def sweep(options: argparse.Namespace) -> dict[str, Any]:
     """Milliseconds of the forward pass by its tile, of the backward pass by either of its tiles and by blocks; printed and given."""
     from plant_cli.network import attention_kernels as kernels
 
-    shapes = [shape for shape in SHAPES if len(forms_of(shape)) == len(FORMS)]
+    shapes = [shape for shape, (hidden, heads) in SHAPES.items() if hidden // heads <= WIDEST_SWEPT]
     jobs = [(options, shape, name, tile) for shape in shapes for name, tiles in PASSES.items() for tile in tiles]
     if options.device == "cuda":
         in_processes(try_tile, jobs)  # compiled, and timed while others run: those times do not count
@@ -265,7 +259,7 @@ def sweep(options: argparse.Namespace) -> dict[str, Any]:
         step = Inputs.draw(options, shape).steps(label_attention, ours=True)["all"]
         found = {}
         for size in sizes:
-            with patch.object(kernels, constant, size):
+            with patch.object(kernels, constant, size), form("products" if constant == "SCORES_HELD" else "fused"):
                 found[str(size)] = 1000 * seconds(step, options.device)
         figures[f"{shape}, {constant}"] = found
     for name, found in figures.items():
