@@ -163,7 +163,7 @@ def plant_register_backbones() -> Sequence[BackboneSpec]:
         ),
         BackboneSpec(
             name="smollm2",
-            summary="SmolLM2-135M-Instruct, a causal model of 135 M parameters (extra `smollm2`); low-rank adapters on 4-bit weights.",
+            summary="SmolLM2-135M-Instruct (Apache-2.0), a causal model of 135 M parameters (extra `smollm2`); adapters on 4-bit weights.",
             options=SmolLM2Options,
             source="Ben Allal et al. 2025, arXiv:2502.02737; HuggingFaceTB/SmolLM2-135M-Instruct",
             load="plant_backbones.packaged:load_smollm2",

@@ -312,9 +312,9 @@ def test_a_hub_that_does_not_answer_is_asked_once(monkeypatch: pytest.MonkeyPatc
     huggingface._hub_answers.cache_clear()
     monkeypatch.setattr(huggingface, "get_session", Session)
     family = Family(name="any", summary="")
-    for _ in range(2):
+    for gguf_file in (None, "m.gguf"):
         with pytest.raises(ResourceError, match="could not be loaded") as caught:
-            family.load(family.options()(model="some/model"), MachineSection())
+            family.load(family.options()(model="some/model", gguf=gguf_file), MachineSection())
         assert "hf download some/model" in caught.value.todo
     huggingface._hub_answers.cache_clear()
     assert len(asked) == 1
