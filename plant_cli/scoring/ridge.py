@@ -153,7 +153,8 @@ def regress_on_own_terms(
     """
     distinct, label_of = merge_twins(gold)
     firsts = np.unique(label_of, return_index=True)[1]
-    weights = _OwnTerms.choose(train, distinct, terms[firsts]).solve(train, strength, advance)
+    own = _OwnTerms.choose(train, distinct, terms[firsts])
+    weights = own.solve(train, strength, lambda share: advance(share * len(label_of)))
     frequent = np.flatnonzero(np.bincount(distinct.indices, minlength=distinct.shape[1]) >= FREQUENT)
     if len(frequent):
         again = _OwnTerms.add(train, csr_array(distinct[:, frequent]), csr_array(weights[frequent])).solve(train, strength)
@@ -220,8 +221,8 @@ class _OwnTerms:
                 parts.append((chosen, np.bincount(own.indices, own.data, len(gain))[chosen], squares[chosen].sum() / own.shape[0]))
         return cls.join(parts)
 
-    def solve(self, train: csr_array, strength: float, advance: Callable[[float], None] = lambda labels: None) -> csr_array:
-        """Ridge weights on these terms, csr [U, V]."""
+    def solve(self, train: csr_array, strength: float, advance: Callable[[float], None] = lambda share: None) -> csr_array:
+        """Ridge weights on these terms, csr [U, V]; `advance` is told shares of the work."""
         used, columns = np.unique(self.terms, return_inverse=True)
         places = np.full(train.shape[1], -1, dtype=np.int64)
         places[used] = np.arange(len(used))
@@ -236,7 +237,7 @@ class _OwnTerms:
             systems, diagonal = products.multiply(padded), np.arange(width)
             systems[:, diagonal, diagonal] += np.where(padded < len(used), np.float32(strength) * self.mass[labels][:, None], np.float32(1))
             weights[cells] = np.linalg.solve(systems, right[:, :, None])[rows, at, 0]
-            advance(len(work) * float(work[labels].sum() / work.sum()))
+            advance(float(work[labels].sum() / work.sum()))
         matrix = csr_array((weights, self.terms, np.concatenate([[0], np.cumsum(self.sizes)])), shape=(len(self.sizes), train.shape[1]))
         matrix.sort_indices()
         return matrix
@@ -257,7 +258,7 @@ class _TermProducts:
         wanted: products that are wanted of each term [U].
     """
 
-    def __init__(self, documents: csr_array, wanted: npt.NDArray[np.floating[Any]]) -> None:
+    def __init__(self, documents: csr_array, wanted: npt.NDArray[Any]) -> None:
         self._documents, self._by_term = documents, csr_array(documents.T)
         number, terms = documents.shape
         work = np.diff(self._by_term.indptr) * wanted

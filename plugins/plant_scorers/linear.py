@@ -35,7 +35,8 @@ def _solve(options: LinearOptions, train: csr_array, given: ScorerInput) -> csr_
     """Ridge of each label on its own terms, more of them where it has more documents."""
     documents = np.bincount(given.gold.indices, minlength=given.gold.shape[1])
     terms = np.clip(options.terms + documents - 1, options.terms, max(options.terms, options.most_terms))
-    with given.reporter.progress("linear", given.gold.shape[1], "labels") as task:
+    what = "linear" if len(given.rows) else "linear without documents left out"
+    with given.reporter.progress(what, given.gold.shape[1], "labels") as task:
         return regress_on_own_terms(train, given.gold, options.strength, terms, task.advance)
 
 

@@ -29,7 +29,6 @@ from plant_cli.kit import (
     pack_matrix,
     pack_strings,
     stack_rows,
-    unit_rows,
     unpack_matrix,
     unpack_strings,
     weigh_numbers,
@@ -101,17 +100,6 @@ class Vectoriser:
         """Vectors of documents, csr [B, V + G] float32; made once, however many scorers with this vectoriser ask for them."""
         whole = [slice(0, len(documents))]
         return documents.remember(("plant_scorers.vectors", self), lambda: self.weigh(*self.count_blocks(documents, whole)))
-
-    def forget(self, vectors: csr_array, unknown: npt.NDArray[np.bool_]) -> csr_array:
-        """Vectors as they would be without some terms, csr [B, V + G].
-
-        Args:
-            vectors: of this vectoriser, csr [B, V + G].
-            unknown: which terms count no more [V + G].
-        """
-        kept = choose_columns(vectors, np.where(unknown, -1, np.arange(len(unknown))), len(unknown))
-        words = len(self.words)
-        return join_views([unit_rows(csr_array(part)) for part in ([kept[:, :words], kept[:, words:]] if self.pieces else [kept])])
 
     def credit_words(self, document: Documents, products: csr_array) -> csr_array:
         """What each word of a document adds by itself and by its n-grams, csr [k, W]; words that share an n-gram share what it adds.

@@ -23,20 +23,6 @@ def test_vectors_have_length_one_and_are_the_same_later(pieces: bool) -> None:
     )
 
 
-@pytest.mark.parametrize("pieces", [False, True])
-def test_terms_that_are_forgotten_leave_vectors_of_length_one(pieces: bool) -> None:
-    vectoriser, train = Vectoriser.fit(read_sample(TRAIN), pieces=pieces)
-    unknown = np.arange(len(vectoriser.idf)) % 3 == 0
-    found = vectoriser.forget(train, unknown).toarray()
-    assert not found[:, unknown].any()
-    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
-    words = slice(0, len(vectoriser.words))
-    rest = train.toarray()[:, words] * ~unknown[words]
-    parts = np.linalg.norm(found[:, words], axis=1, keepdims=True) * rest / np.linalg.norm(rest, axis=1, keepdims=True)
-    np.testing.assert_allclose(found[:, words], parts, atol=1e-6)
-    np.testing.assert_array_equal(vectoriser.forget(train, unknown & False).toarray() > 0, train.toarray() > 0)
-
-
 def test_vectors_are_made_once_for_all_that_ask_for_them() -> None:
     documents, texts = read_sample(TRAIN), read_sample(SCORER_TEXTS)
     first, again = (Train.fit(documents, pieces=True) for _ in range(2))
