@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +69,7 @@ class StateCache:
     data_hash: str  # of the corpus
     limit: float  # disk that the states of one split may take, in GB
     batch: Room | int  # what the backbone reads at once; a number is one of documents
+    hashes: dict[int, str] = field(default_factory=dict)  # of the frozen weights of a network, by its id
 
     def tokenize(self, network: Network, texts: Sequence[str], split: str, hardware: Hardware) -> TokenBatch:
         """The tokens of the texts of a split, read from the cache or made and kept there."""
@@ -119,7 +120,7 @@ class StateCache:
                 "data": self.data_hash,
                 "split": split,
                 "tokens": hash_tokens(live.tokens),
-                "weights": fingerprint_weights(network.backbone_module),
+                "weights": self._hash_weights(network),
             }
         )
         folder = self.session.run_path / CACHE / f"hidden-{split}-{key[:16]}"
@@ -130,6 +131,12 @@ class StateCache:
                 _fill(folder, live, self.session, split, self.batch)
                 filled_in = time.monotonic() - began
         return CachedReader(folder, live, filled_in)
+
+    def _hash_weights(self, network: Network) -> str:
+        """Once for all splits: those of a large model take many seconds."""
+        if id(network) not in self.hashes:
+            self.hashes[id(network)] = fingerprint_weights(network.backbone_module)
+        return self.hashes[id(network)]
 
     @contextmanager
     def _lock(self, folder: Path, content: str, hardware: Hardware) -> Iterator[bool]:
