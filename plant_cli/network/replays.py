@@ -142,9 +142,9 @@ def add_to_gradients(parameters: Sequence[nn.Parameter], gradients: Sequence[Ten
             held.append(parameter.grad)
             new.append(gradient)
     if copied[0]:
-        torch._foreach_copy_(*copied)
+        torch._foreach_copy_(copied[0], copied[1])
     if added[0]:
-        torch._foreach_add_(*added)
+        torch._foreach_add_(added[0], added[1])
 
 
 class Replays:
