@@ -106,12 +106,14 @@ class Planter:
     def choose_labels(self, rows: Rows, draw: np.random.Generator) -> tuple[Rows, npt.NDArray[np.bool_]]:
         """Labels of a batch and which of them count for which document [B, l]: its positives and the shared sample."""
         total = self.gold.shape[1]
-        gold = self.gold[rows]
         if self.labels_per_document < 0 or self.labels_per_document >= total:
             return np.arange(total), np.ones((len(rows), total), dtype=bool)
         sample = draw.choice(total, size=self.labels_per_document, replace=False)
-        labels = np.union1d(sample, gold.indices)
-        counts = np.asarray(gold[:, labels].toarray() != 0) | np.isin(labels, sample)[None, :]
+        own = [self.gold.indices[self.gold.indptr[row] : self.gold.indptr[row + 1]] for row in rows]
+        labels = np.union1d(sample, np.concatenate(own))
+        counts = np.tile(np.isin(labels, sample), (len(rows), 1))
+        for number, positive in enumerate(own):
+            counts[number, np.searchsorted(labels, positive)] = True
         return labels, counts
 
     def choose_items(self, row: int, labels: Rows, draw: np.random.Generator) -> Lists:
