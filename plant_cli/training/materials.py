@@ -172,7 +172,10 @@ def find_room(
     device = hardware.device
     if not options.fills_memory(device.type, hardware.processes.count):
         return Room(options.documents)
-    free = free_memory(device) - HELD * sum(tensor.numel() * tensor.element_size() for tensor in trained)
+    held = HELD * sum(tensor.numel() * tensor.element_size() for tensor in trained)
+    free = free_memory(device) - held
+    # taken from the card, so that what is tried finds as much as training will
+    reserved = torch.empty(held if device.type == "cuda" and free > 0 else 0, dtype=torch.uint8, device=device)
     longest = int(sizes.argmax())
     one = _try_documents(run, [longest], device)
     if one is None or one > free:
@@ -191,6 +194,8 @@ def find_room(
     two = _try_documents(run, [longest] * 2, device) or free
     each = two - one if two > one else free  # less for two: their activations are computed again, which takes longer than a second pass
     more = max(0, int((SAFE * free - one) // max(1, each)))
+    del reserved
+    free_unused(device)
     return Room(options.batch, (1 + more) * round_up(int(sizes[longest]), TOKEN_MULTIPLE))
 
 
