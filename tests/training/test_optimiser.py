@@ -140,6 +140,20 @@ def test_the_state_of_a_whole_table_goes_on_row_by_row() -> None:
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-13)
 
 
+def test_a_step_that_is_spoiled_changes_nothing_and_only_that_one() -> None:
+    table, plain = (nn.Parameter(torch.ones(4, 2)) for _ in range(2))
+    optimizer = RowAdamW([{"params": [table, plain], "lr": 0.1}], [table], weight_decay=0.2)
+    for spoiled in (True, False):
+        table.grad, plain.grad = torch.full((4, 2), torch.nan if spoiled else 1.0), torch.full((4, 2), torch.nan if spoiled else 1.0)
+        optimizer.found_inf = torch.tensor(float(spoiled))
+        optimizer.step()
+        assert table.grad is None
+        assert torch.equal(table, plain)
+        assert bool((table == 1).all()) is spoiled
+        assert optimizer.found_inf is None
+    assert int(optimizer.state[plain]["step"]) == 1
+
+
 def test_groups_whose_rate_is_zero_rest() -> None:
     parameter, other = table(), table(1)
     optimizer = RowAdamW([{"params": [parameter], "lr": 0.0}, {"params": [other], "lr": 0.1}], weight_decay=0.2)
