@@ -55,7 +55,8 @@ def build(folder: Path, lstm: int | None = None, **options: Any) -> Any:
 
     torch.manual_seed(0)
     kind = "causal" if folder.name == "llama" else "encoder"
-    profile = Profile(model=str(folder), adapter_targets=TARGETS[folder.name], kind=kind, device="cpu")  # type: ignore[arg-type]
+    targets: Any = {"adapter_targets": TARGETS[folder.name], "kind": kind}
+    profile = Profile(model=str(folder), device="cpu", precision="fp32", **targets)
     backbone = HuggingFaceBackbone(profile, HuggingFaceOptions(**{"lora_dropout": 0.0} | options))
     for name, parameter in backbone.network.named_parameters():
         if "lora_B" in name:
