@@ -49,7 +49,7 @@ class Tile(NamedTuple):
 FUSED_TYPES = {torch.bfloat16}
 FUSED: dict[int, tuple[Tile, Tile, Tile]] = {
     64: (Tile(128, 64, 8, 3), Tile(64, 32, 4, 3), Tile(64, 64, 4, 3)),
-    128: (Tile(128, 64, 8, 3), Tile(64, 64, 4, 2), Tile(64, 32, 4, 3)),
+    128: (Tile(128, 32, 8, 3), Tile(64, 64, 4, 2), Tile(64, 32, 4, 3)),
     256: (Tile(64, 64, 8, 2), Tile(64, 32, 8, 3), Tile(64, 32, 8, 3)),
 }
 """By the widest head: tiles of the forward pass, of the labels' gradients and of the positions' gradients. Cards with less shared memory

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from plant_cli.network.compute import round_up
 
 POSITION_MULTIPLE, ROW_MULTIPLE = 64, 4  # what positions and rows of a batch are rounded up to
-USES = 3
-"""Batches of a shape that are read as usual before one is captured."""
+USES = 20
+"""Batches of a shape that are read as usual before one is captured: a capture takes four passes, a replay saves a fifth of one."""
 MOST_SHAPES = 12
 WARM_UPS = 3
 """Passes before a capture, in which kernels are chosen and memory is taken."""
