@@ -19,6 +19,7 @@ DOCUMENTS_REFITTED = 50_000  # training documents beyond which a scorer is fitte
 TOLD_FROM = 20_000  # training documents from which on the user is told how long it takes
 TEXTS_LOOKED_INTO = 1000  # of a corpus
 BYTES_AT_REST, BYTES_OF_A_CELL = 1_250_000_000, 60  # measured, with 25,000 to 390,000 documents
+BYTES_ON_DISK = 30  # of a cell, at most: vectors of two views, twice
 SECONDS_OF_A_CELL = 6e-6  # of one processor, for each fit, measured likewise
 
 
@@ -27,6 +28,7 @@ class Forecast:
     """What all scorers take that compare documents by their terms."""
 
     memory: int  # bytes, with the process and blocks under way
+    disk: int  # bytes, with scorers that are kept until all are fitted
     seconds: float  # of one processor
 
     @classmethod
@@ -38,7 +40,7 @@ class Forecast:
         cells = float(terms[words.counts.indices].sum()) * count / max(1, len(words))
         fits = 1 if count > DOCUMENTS_REFITTED else 2
         rest = BYTES_AT_REST if limit is None else min(BYTES_AT_REST, limit // 2)
-        return cls(memory=int(rest + BYTES_OF_A_CELL * cells), seconds=SECONDS_OF_A_CELL * fits * cells)
+        return cls(memory=int(rest + BYTES_OF_A_CELL * cells), disk=int(BYTES_ON_DISK * cells), seconds=SECONDS_OF_A_CELL * fits * cells)
 
     def __str__(self) -> str:
         minutes = self.seconds / 60
@@ -52,7 +54,7 @@ TO_CHANGE = (
 )
 
 
-def require_memory(words: Documents, limit: int | None, free: int, reporter: Reporter) -> None:
+def require_room(words: Documents, limit: int | None, free: int, free_disk: int, reporter: Reporter) -> None:
     """Say what fitting scorers on many documents takes; refuse it if it is more than the limit, and warn if it is more than is free."""
     forecast = Forecast.of(words, limit=limit)
     if limit is not None and forecast.memory > limit:
@@ -62,10 +64,14 @@ def require_memory(words: Documents, limit: int | None, free: int, reporter: Rep
             expected="a limit that the vectors of the training documents fit in, with as much again for the blocks under way",
             todo=f"raise the limit, {TO_CHANGE}",
         )
-    if len(words) >= TOLD_FROM:
-        reporter.note(f"fitting scorers takes {forecast}")
-    if limit is None and forecast.memory > free and len(words) >= TOLD_FROM:
+    if len(words) < TOLD_FROM:
+        return
+    reporter.note(f"fitting scorers takes {forecast}")
+    if limit is None and forecast.memory > free:
         reporter.warn(f"the scorers need about {show_size(forecast.memory)} of memory, and {show_size(free)} are free: {TO_CHANGE}")
+    if forecast.disk > free_disk:
+        where = f"the disk of the run has {show_size(free_disk)} free"
+        reporter.warn(f"the scorers may need {show_size(forecast.disk)}, and {where}: choose another disk with --run DIR, {TO_CHANGE}")
 
 
 def find_effort(texts: Sequence[str]) -> Iterator[Finding]:

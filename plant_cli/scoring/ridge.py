@@ -189,10 +189,10 @@ class _OwnTerms:
         with_squares = csr_array((train.data + 1j * train.data**2, train.indices, train.indptr), shape=train.shape)  # two sums at once
         parts = []
         for block in cut_by_words(train, gold):
-            stop_if_asked()
             by_label = csr_array(gold[:, block].T).astype(np.complex64)
             summed = csr_array(by_label @ with_squares)
             for number, (first, last) in enumerate(pairwise(summed.indptr)):
+                stop_if_asked()
                 sums, terms = summed.data[first:last], summed.indices[first:last]
                 chosen = top_k(sums.real, int(most[block.start + number]), terms)
                 documents = max(1, by_label.indptr[number + 1] - by_label.indptr[number])

@@ -6,7 +6,7 @@ import pytest
 
 from plant_cli.api import ResourceError, SilentReporter
 from plant_cli.data.words import number_words
-from plant_cli.scoring.forecast import BYTES_AT_REST, BYTES_OF_A_CELL, TOLD_FROM, Forecast, find_effort, require_memory
+from plant_cli.scoring.forecast import BYTES_AT_REST, BYTES_OF_A_CELL, TOLD_FROM, Forecast, find_effort, require_room
 
 WORDS = number_words([["fever", "cough"], ["cough", "cough"]])
 
@@ -23,20 +23,21 @@ def test_cells_are_the_words_and_n_grams_of_each_document() -> None:
 
 def test_a_limit_that_is_too_small_is_refused_with_what_to_change() -> None:
     with pytest.raises(ResourceError, match="the scorers need about") as caught:
-        require_memory(WORDS, 3000, 10**12, SilentReporter())
+        require_room(WORDS, 3000, 10**12, 0, SilentReporter())
     assert caught.value.where == "--memory-limit 3 KB"
     assert all(part in caught.value.todo for part in ("raise the limit", "pieces: false", "data.train_share"))
-    require_memory(WORDS, 10**9, 10**12, SilentReporter())  # blocks are smaller
+    require_room(WORDS, 10**9, 10**12, 0, SilentReporter())  # blocks are smaller
 
 
 def test_of_many_documents_it_is_told_what_they_take_and_of_few_nothing() -> None:
     told = SilentReporter()
-    require_memory(WORDS, None, 10, told)
+    require_room(WORDS, None, 10, 0, told)
     assert not told.notes + told.warnings
-    require_memory(number_words([["fever"]] * TOLD_FROM), None, 10**8, told)
-    [note], [warning] = told.notes, told.warnings
+    require_room(number_words([["fever"]] * TOLD_FROM), None, 10**8, 10**6, told)
+    [note], [memory, disk] = told.notes, told.warnings
     assert note.startswith("fitting scorers takes about 1 minute of one processor and 1.2")
-    assert "100 MB are free" in warning
+    assert "100 MB are free" in memory
+    assert "the disk of the run has 1 MB free: choose another disk with --run DIR" in disk
     assert not list(find_effort(["fever"] * 10))
     [found] = find_effort(["fever and cough"] * TOLD_FROM)
     assert (found.level, found.count) == ("note", TOLD_FROM)
