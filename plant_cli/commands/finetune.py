@@ -28,7 +28,8 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     if not options.network:
         stage = StageInputs(corpus=corpus, machine=context.machine, session=open_session(context), component=context.component)
         return _report_scorers(finetune_scorers(stage, options), options, seed, tag)
-    return NETWORKED(context, options)
+    result: Result = NETWORKED(context, options)
+    return result
 
 
 def _report_scorers(reached: AloneResult, options: FinetuneOptions, seed: int, tag: str | None) -> Result:

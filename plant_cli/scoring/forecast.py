@@ -18,7 +18,8 @@ from plant_cli.scoring.lexical import EDGE, LONGEST, SHORTEST
 DOCUMENTS_REFITTED = 50_000  # training documents beyond which a scorer is fitted once: without those whose scores teach the weights
 TOLD_FROM = 20_000  # training documents from which on the user is told how long it takes
 TEXTS_LOOKED_INTO = 1000  # of a corpus
-BYTES_AT_REST, BYTES_OF_A_CELL = 1_250_000_000, 60  # measured, with 25,000 to 390,000 documents
+BYTES_OF_PROCESS, BYTES_AT_LEAST, BYTES_AT_REST = 350_000_000, 1_000_000_000, 1_250_000_000  # at least: with the smallest blocks
+BYTES_UNDER_WAY, BYTES_OF_A_CELL = 200, 60  # in blocks, and throughout; measured with 25,000 to 390,000 documents
 BYTES_ON_DISK = 30  # of a cell, at most: vectors of two views, twice
 SECONDS_OF_A_CELL = 6e-6  # of one processor, for each fit, measured likewise
 
@@ -39,7 +40,9 @@ class Forecast:
         count = documents or len(words)
         cells = float(terms[words.counts.indices].sum()) * count / max(1, len(words))
         fits = 1 if count > DOCUMENTS_REFITTED else 2
-        rest = BYTES_AT_REST if limit is None else min(BYTES_AT_REST, limit // 2)
+        rest = min(BYTES_AT_REST, BYTES_OF_PROCESS + BYTES_UNDER_WAY * cells)
+        if limit is not None:
+            rest = min(rest, max(BYTES_AT_LEAST, limit // 2))
         return cls(memory=int(rest + BYTES_OF_A_CELL * cells), disk=int(BYTES_ON_DISK * cells), seconds=SECONDS_OF_A_CELL * fits * cells)
 
     def __str__(self) -> str:
@@ -54,7 +57,7 @@ TO_CHANGE = (
 )
 
 
-def require_room(words: Documents, limit: int | None, free: int, free_disk: int, reporter: Reporter) -> None:
+def require_resources(words: Documents, limit: int | None, free: int, free_disk: int, reporter: Reporter) -> None:
     """Say what fitting scorers on many documents takes; refuse it if it is more than the limit, and warn if it is more than is free."""
     forecast = Forecast.of(words, limit=limit)
     if limit is not None and forecast.memory > limit:

@@ -381,16 +381,17 @@ class Planner:
         fitted, peak, seconds = _measure(
             lambda: fit_scorers(chosen, sample, words, labels, self._corpus.analyser, reporter, seed=0, once=many or None)
         )
+        held, taken = peak * scale, seconds * scale
         if many:
             forecast = Forecast.of(words, len(self._train))
-            peak, seconds = forecast.memory / scale, forecast.seconds / scale
+            held, taken = forecast.memory, forecast.seconds
         stored = 0 if fitted is None else sum(t.nbytes for one in fitted.scorers.scorers for t in one.scorer.tensors().values())
         most = max((spec.memory(options, len(self._train)) for spec, options in chosen if spec.memory is not None), default=0)
         return Estimate(
-            memory={"process and texts": self._process, "scorers": int(max(peak * scale, most))},
+            memory={"process and texts": self._process, "scorers": int(max(held, most))},
             disk={"result": int(stored * scale)},
             work={"documents": len(self._train), "labels": len(labels)},
-            seconds=seconds * scale,
+            seconds=taken,
         )
 
     def plan_words(self, signal: Signal, selection: Selection, *, min_df: int, occurrences: bool) -> Estimate:

@@ -18,7 +18,7 @@ from plant_cli.runs.folder import CHECKPOINTS_FOLDER
 from plant_cli.runs.machine import available_memory
 from plant_cli.scoring.calibration import Calibrated, calibrate
 from plant_cli.scoring.excluded_labels import find_excluded
-from plant_cli.scoring.forecast import require_room
+from plant_cli.scoring.forecast import require_resources
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, ScoredDocuments, score_parts
 from plant_cli.scoring.kept_scorers import KeptScorers
 from plant_cli.scoring.scorer_files import write_scorers
@@ -84,7 +84,7 @@ def fit_chosen(given: StageInputs, options: FinetuneOptions) -> FusionFit | None
     words, limit = given.words("train"), given.machine.memory_limit
     if any(getattr(given.component(ScorerSpec, one)[1], "pieces", False) for one in options.chosen_scorers):
         free_disk = shutil.disk_usage(given.session.folder).free
-        require_room(words, None if limit is None else read_size(limit), available_memory(), free_disk, given.session.reporter)
+        require_resources(words, None if limit is None else read_size(limit), available_memory(), free_disk, given.session.reporter)
     with checking(partial(given.session.check, "while scorers were fitted", "all scorers fitted")):
         return fit_scorers(
             [given.component(ScorerSpec, one) for one in options.chosen_scorers],

@@ -6,7 +6,17 @@ import pytest
 
 from plant_cli.api import ResourceError, SilentReporter
 from plant_cli.data.words import number_words
-from plant_cli.scoring.forecast import BYTES_AT_REST, BYTES_OF_A_CELL, TOLD_FROM, Forecast, find_effort, require_room
+from plant_cli.scoring.forecast import (
+    BYTES_AT_LEAST,
+    BYTES_AT_REST,
+    BYTES_OF_A_CELL,
+    BYTES_OF_PROCESS,
+    BYTES_UNDER_WAY,
+    TOLD_FROM,
+    Forecast,
+    find_effort,
+    require_resources,
+)
 
 WORDS = number_words([["fever", "cough"], ["cough", "cough"]])
 
@@ -16,26 +26,28 @@ def test_cells_are_the_words_and_n_grams_of_each_document() -> None:
         return len({f" {word} "[start : start + size] for size in (3, 4, 5) for start in range(len(word) + 3 - size)})
 
     cells = (1 + grams("fever")) + 2 * (1 + grams("cough"))  # a word that is repeated has one
-    assert Forecast.of(WORDS).memory == BYTES_AT_REST + BYTES_OF_A_CELL * cells
-    assert Forecast.of(WORDS, documents=20).memory - BYTES_AT_REST == 10 * BYTES_OF_A_CELL * cells
+    assert Forecast.of(WORDS).memory == BYTES_OF_PROCESS + (BYTES_UNDER_WAY + BYTES_OF_A_CELL) * cells
+    many = 2 * 10**6
+    assert Forecast.of(WORDS, documents=many).memory == BYTES_AT_REST + BYTES_OF_A_CELL * cells * many // 2
+    assert Forecast.of(WORDS, documents=many, limit=10**9).memory == BYTES_AT_LEAST + BYTES_OF_A_CELL * cells * many // 2
     assert Forecast.of(WORDS, documents=60_000).seconds < 2 * Forecast.of(WORDS, documents=50_000).seconds  # one fit, not two
 
 
 def test_a_limit_that_is_too_small_is_refused_with_what_to_change() -> None:
     with pytest.raises(ResourceError, match="the scorers need about") as caught:
-        require_room(WORDS, 3000, 10**12, 0, SilentReporter())
+        require_resources(WORDS, 3000, 10**12, 0, SilentReporter())
     assert caught.value.where == "--memory-limit 3 KB"
     assert all(part in caught.value.todo for part in ("raise the limit", "pieces: false", "data.train_share"))
-    require_room(WORDS, 10**9, 10**12, 0, SilentReporter())  # blocks are smaller
+    require_resources(WORDS, 10**9, 10**12, 0, SilentReporter())  # blocks are smaller
 
 
 def test_of_many_documents_it_is_told_what_they_take_and_of_few_nothing() -> None:
     told = SilentReporter()
-    require_room(WORDS, None, 10, 0, told)
+    require_resources(WORDS, None, 10, 0, told)
     assert not told.notes + told.warnings
-    require_room(number_words([["fever"]] * TOLD_FROM), None, 10**8, 10**6, told)
+    require_resources(number_words([["fever"]] * TOLD_FROM), None, 10**8, 10**6, told)
     [note], [memory, disk] = told.notes, told.warnings
-    assert note.startswith("fitting scorers takes about 1 minute of one processor and 1.2")
+    assert note.startswith("fitting scorers takes about 1 minute of one processor and ")
     assert "100 MB are free" in memory
     assert "the disk of the run has 1 MB free: choose another disk with --run DIR" in disk
     assert not list(find_effort(["fever"] * 10))
