@@ -187,10 +187,9 @@ def choose_shortlist(options: FinetuneOptions, hard_negatives: int, labels: int,
 
 
 def shortlist_labels(
-    given: Inputs, options: FinetuneOptions, setup: Setup, loss: LabelLoss, scored: ScoredDocuments | None
+    given: Inputs, options: FinetuneOptions, setup: Setup, loss: LabelLoss, scored: ScoredDocuments | None, chosen: Choice | None
 ) -> Shortlisted | None:
-    """The labels of train and validation that a shortlist proposes; None where every label is looked at; see `choose_shortlist`."""
-    chosen = choose_shortlist(options, loss.hard_negatives, setup.network.labels, relevance=given.statistics is not None)
+    """The labels of train and validation that a chosen shortlist proposes; None where every label is looked at."""
     if chosen is None or (options.shortlist is None and not isinstance(setup.network.decoder, PairDecoder)):
         return None
     assert given.statistics is not None  # the stage has made sure of them, or they were looked for
@@ -240,12 +239,13 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     Network, scorers and thresholds are saved in the stage's folder.
     """
     loss: LabelLoss = build_loss(*given.component(LossSpec, options.loss), "label", given.losses)
+    chosen = choose_shortlist(options, loss.hard_negatives, len(given.corpus.labels), relevance=given.statistics is not None)
     fit = fit_chosen(given, options)
     scored = None if fit is None else fit.validation
     if options.only_if_better and scored is None:
         given.session.reporter.warn("--only-if-better changes nothing: there are no scorers that the network could be better than")
     setup = set_up(given, options, freeze_backbone=False)
-    shortlisted = shortlist_labels(given, options, setup, loss, scored)
+    shortlisted = shortlist_labels(given, options, setup, loss, scored, chosen)
     step = _make_step(given, options, setup, loss, shortlisted)
     room = setup.find_room(step, options)
     monitor = _make_monitor(given, options, setup, scored, shortlisted, room)
