@@ -64,18 +64,16 @@ def fit_scorers(
     validation: Documents | None = None,
     allow_missing: bool = False,
     kept: KeptScorers | None = None,
-    once: bool | None = None,
 ) -> FusionFit | None:
     """Fit scorers on train, learn from left-out scores of a sample of train how much each counts, and score validation, if it is given.
 
     `words` are those of the training documents. A scorer that fails raises an error or, with `allow_missing`, is left out with a warning;
     None if no scorer is left. Scorers that were `kept` are not fitted again, and others are kept as soon as they are fitted.
-    `once`: whether each is fitted once, without the documents that teach the weights (default: if train is large).
     """
     may_fail: tuple[type[PlantError], ...] = (ComponentError, PluginError) if allow_missing else ()
     may_score_badly: tuple[type[ScorerError], ...] = (ScorerError,) if allow_missing else ()
     given = _gather_input(train, words, labels, analyser, reporter, seed)
-    others = _leave_out(given, given.rows, once=True) if (len(train) > DOCUMENTS_REFITTED if once is None else once) else None
+    others = _leave_out(given, given.rows, once=True) if len(train) > DOCUMENTS_REFITTED else None
     fitted: dict[str, Fitted] = {}
     missing: dict[str, str] = {}
     seconds: dict[str, float] = {}

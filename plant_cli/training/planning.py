@@ -375,12 +375,10 @@ class Planner:
         return tokens, longest
 
     def plan_scorers(self, chosen: Sequence[tuple[ScorerSpec, Options]], reporter: Reporter) -> Estimate:
-        """Plan a stage `finetune` without a network. Many documents have fewer fits than the sample, and as large blocks."""
+        """Plan a stage `finetune` without a network. Many documents have fewer fits than a sample, and blocks are as large."""
         sample, labels, scale = self._train.take(self._rows), self._corpus.labels, self._scale
         words, many = self._split(sample.texts), len(self._train) >= TOLD_FROM
-        fitted, peak, seconds = _measure(
-            lambda: fit_scorers(chosen, sample, words, labels, self._corpus.analyser, reporter, seed=0, once=many or None)
-        )
+        fitted, peak, seconds = _measure(lambda: fit_scorers(chosen, sample, words, labels, self._corpus.analyser, reporter, seed=0))
         held, taken = peak * scale, seconds * scale
         if many:
             forecast = Forecast.of(words, len(self._train))

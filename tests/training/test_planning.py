@@ -32,6 +32,7 @@ from plant_cli.data.labels import LabelTable
 from plant_cli.data.word_analysis import PLAIN
 from plant_cli.network.hardware import Hardware
 from plant_cli.registry import installed
+from plant_cli.scoring.forecast import BYTES_OF_PROCESS
 from plant_cli.training.planning import Cost, Estimate, Job, Part, Planner, StepTrial, outline, report_plans, size_of
 from plant_cli.training.training_options import ROLES, Schedule
 
@@ -196,6 +197,11 @@ def test_scorers_say_themselves_what_grows_faster_than_the_documents() -> None:
     plan = make_planner().plan_scorers([(spec, options)], SilentReporter())
     assert plan.memory["scorers"] > 0
     assert plan.work == {"documents": 4, "labels": 3}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("plant_cli.training.planning.TOLD_FROM", 4)
+        many = make_planner().plan_scorers([(spec, options)], SilentReporter())
+    assert many.memory["scorers"] > BYTES_OF_PROCESS
+    assert many.seconds is not None
     named = replace(spec, memory=lambda options, documents: options.terms * documents**2 * 10**6)
     assert make_planner().plan_scorers([(named, options)], SilentReporter()).memory["scorers"] == 1000 * 4**2 * 10**6
 
