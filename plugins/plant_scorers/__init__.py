@@ -26,24 +26,31 @@ class TitlesOptions(Options):
     lead: int = option(12, LEAD, ge=0)
 
 
+MANY_DOCUMENTS = 50_000  # training documents beyond which words alone are compared
+
+
 class SimilarityOptions(Options):
     """What documents are compared by."""
 
-    pieces: bool = option(True, "Compare by character n-grams of words, too: forms and compounds of a word are then alike.")
-
-
-class NeighboursOptions(Options):
-    """Options of the scorer `neighbours`."""
-
     pieces: bool | None = option(
         None,
-        "Compare by character n-grams of words, too: forms and compounds of a word are then alike (default: up to `exact` documents).",
+        "Compare by character n-grams of words, too: forms and compounds of a word are then alike "
+        f"(default: up to {MANY_DOCUMENTS:,} training documents).",
     )
+
+    def cuts_words(self, documents: int) -> bool:
+        """Whether so many training documents are compared by n-grams of words, too."""
+        return documents <= MANY_DOCUMENTS if self.pieces is None else self.pieces
+
+
+class NeighboursOptions(SimilarityOptions):
+    """Options of the scorer `neighbours`."""
+
     neighbours: int = option(30, "Training documents that count, those most alike.", ge=1)
     power: float = option(2.0, "Power of the similarity in a neighbour's weight: the higher, the more the nearest count.", gt=0)
     lead: int = option(12, LEAD, ge=0)
     exact: int = option(
-        50000,
+        MANY_DOCUMENTS,
         "Training documents up to which a document is compared with all of them; beyond, with those that share its rarest terms.",
         ge=1,
     )
@@ -51,10 +58,6 @@ class NeighboursOptions(Options):
     def compares_all(self, documents: int) -> bool:
         """Whether a document is compared with all of so many training documents."""
         return documents <= self.exact
-
-    def cuts_words(self, documents: int) -> bool:
-        """Whether so many training documents are compared by n-grams of words, too."""
-        return self.compares_all(documents) if self.pieces is None else self.pieces
 
 
 class LinearOptions(SimilarityOptions):

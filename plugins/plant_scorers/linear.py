@@ -25,7 +25,7 @@ from plant_scorers.vectors import Train, Vectoriser, name_largest
 
 def fit(options: LinearOptions, given: ScorerInput) -> FittedScorer:
     """Weights of terms for every label."""
-    train = Train.fit(given.documents, pieces=options.pieces, reporter=given.reporter)
+    train = Train.fit(given.documents, pieces=options.cuts_words(len(given.documents)), reporter=given.reporter)
     vectors = train.vectors
     weights = _solve(options, vectors, given) if options.loss == "ridge" else _fit_hinge(options, vectors, given.gold)
     return FittedScorer(scorer=LinearScorer(vectoriser=train.vectoriser, weights=weights))
