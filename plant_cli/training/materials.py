@@ -300,7 +300,7 @@ def set_up(given: Inputs, options: TrainingOptions, *, freeze_backbone: bool, ti
         how = getattr(network.backbone, "number_format", "")
         given.session.reporter.note(f"backbone {network.section.backbone.name}: reads with {network.backbone.origin}{how}")
     if given.planted is not None:
-        _restore_planted(network, given.planted, given)
+        restore_network(network, given.planted)
     if freeze_backbone:
         network.freeze_backbone()
     cache = StateCache(
@@ -352,7 +352,8 @@ def add_titles(split: Split, labels: LabelIndex, reporter: Reporter) -> Split:
     )
 
 
-def _restore_planted(network: Network, folder: Path, given: Inputs) -> None:
+def require_same_network(folder: Path, given: Inputs) -> None:
+    """Refuse a planted network with another backbone, decoder or words than those of stage 2; weights are not read."""
     planted, wanted = find_design(read_model_description(folder).section, given.component), given.design
     free = wanted.decoder[0].stage2_options
     settled = {kind: [_settle(getattr(design, kind), free) for design in (planted, wanted)] for kind in ("backbone", "decoder")}
@@ -366,7 +367,6 @@ def _restore_planted(network: Network, folder: Path, given: Inputs) -> None:
         )
     if given.statistics is not None:
         require_words(folder, given.statistics.table.words, given.session.run_path / "mig")
-    restore_network(network, folder)
 
 
 def _settle(component: tuple[Spec, Options], free: Sequence[str]) -> tuple[Spec, dict[str, Any]]:

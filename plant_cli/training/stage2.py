@@ -35,7 +35,7 @@ from plant_cli.scoring.predictions import ALL_SCORERS, NETWORK
 from plant_cli.scoring.scorer_fitting import FusionFit
 from plant_cli.training.judging import Gain
 from plant_cli.training.loop import Plan, TrainingLoop, TrainingResult
-from plant_cli.training.materials import Inputs, Setup, build_loss, set_up
+from plant_cli.training.materials import Inputs, Setup, build_loss, require_same_network, set_up
 from plant_cli.training.optimiser import Rates, decide_sparse
 from plant_cli.training.planting import AttentionMeasure, Planter, planted_loss
 from plant_cli.training.prototypes import SHARPNESSES, Prototypes
@@ -240,6 +240,8 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     """
     loss: LabelLoss = build_loss(*given.component(LossSpec, options.loss), "label", given.losses)
     chosen = choose_shortlist(options, loss.hard_negatives, len(given.corpus.labels), relevance=given.statistics is not None)
+    if given.planted is not None:
+        require_same_network(given.planted, given)
     fit = fit_chosen(given, options)
     scored = None if fit is None else fit.validation
     if options.only_if_better and scored is None:

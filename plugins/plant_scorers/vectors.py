@@ -150,7 +150,7 @@ class Train:
         """Of training documents [N], by n-grams, too, if `pieces`."""
 
         def make() -> Train:
-            with (reporter or SilentReporter()).progress("vectors of train", 2 * len(documents), "documents") as task:
+            with (reporter or SilentReporter()).progress("vectors of train", 2 * len(documents), "documents, each twice") as task:
                 vectoriser, vectors = Vectoriser.fit(documents, pieces=pieces, advance=task.advance)
             return cls(vectoriser=vectoriser, vectors=vectors)
 
