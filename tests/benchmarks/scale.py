@@ -1,11 +1,13 @@
-"""Millions of documents and labels: a generated corpus goes through `data convert`, `check`, `stats` and `mig`; peak memory of each.
+"""Millions of documents and labels: a generated corpus goes through `data`, `mig` and `finetune --no-network`; time and memory of each.
 
     python -m tests.benchmarks.scale make /tmp/scale --share 0.05
+    python -m tests.benchmarks.scale make /tmp/scale --shape amazon-670k
     python -m tests.benchmarks.scale measure /tmp/scale --json FILE [--step check …]
 
-The whole corpus has 2,000,000 documents, 131,073 labels and 8 GB of text. Words and labels follow Zipf's law; each label has eight words of
-its own, of which each of its documents holds some, so that `mig` has something to find. Documents are written as they are drawn.
-Each step is a process of its own, as a user starts it, or one for each of `--shards`; a peak is the largest resident memory of a process.
+The shape `long` has 2,000,000 documents, 131,073 labels and 8 GB of text; the two others are those of corpora of the field. Words and
+labels follow Zipf's law; each label has eight words of its own, of which each of its documents holds some, so that there is something to
+find. Documents are written as they are drawn. Each step is a process of its own, as a user starts it, or one for each of `--shards`; a
+peak is the largest resident memory of a process.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -29,10 +31,8 @@ from plant_cli.data.parquet import write_frames
 LETTERS = np.array(list("abcdefghijklmnopqrstuvwxyz"))
 LENGTHS = ((100, 3), (10_000, 6), (1_000_000, 8))  # letters of the words up to each rank
 WORDS = 1_000_000
-WORDS_PER_DOCUMENT = 575  # 4,000 bytes
 OWN_WORDS, OWN_SHOWN = 8, 4
 COMMON = 1_000  # words that are no label's own
-LABELS_DRAWN = 4.2  # of a document, on average, beside the one that it surely has
 QUANTILES = 1 << 24
 BATCH = 5_000
 ROW_GROUP = 20_000  # documents: 80 MB of text
@@ -43,8 +43,17 @@ SCHEMA = {"doc_id": pl.String(), "text": pl.String(), "labels": pl.List(pl.Strin
 class Size:
     """How large a corpus is."""
 
-    documents: int = 2_000_000
-    labels: int = 131_073
+    documents: int
+    labels: int
+    words: int  # of a document
+    labels_drawn: float  # of a document, on average, beside those that it surely has
+
+
+SHAPES = {
+    "long": Size(2_000_000, 131_073, 575, 4.2),  # 4,000 bytes
+    "amazoncat-13k": Size(1_200_000, 13_330, 200, 4.0),
+    "amazon-670k": Size(490_000, 670_091, 75, 3.5),
+}
 
 
 def spell_words(draw: np.random.Generator) -> npt.NDArray[np.object_]:
@@ -79,13 +88,13 @@ def draw_documents(size: Size, seed: int = 0) -> Iterator[pl.DataFrame]:
     surely = -(-size.labels // size.documents)  # labels that each document must have, for all to occur
     for first in range(0, size.documents, BATCH):
         rows = np.arange(first, min(first + BATCH, size.documents))
-        ranks = zipf[draw.integers(0, QUANTILES, (len(rows), WORDS_PER_DOCUMENT), dtype=np.uint32)]
-        extra = draw.poisson(LABELS_DRAWN, len(rows))
+        ranks = zipf[draw.integers(0, QUANTILES, (len(rows), size.words), dtype=np.uint32)]
+        extra = draw.poisson(size.labels_drawn, len(rows))
         drawn = np.split(popular[by_rank[draw.integers(0, QUANTILES, int(extra.sum()), dtype=np.uint32)]], np.cumsum(extra)[:-1])
         texts, labels = [], []
         for row, own, ids in zip(rows.tolist(), drawn, ranks, strict=True):
             numbers = np.unique(np.concatenate([(row * surely + np.arange(surely)) % size.labels, own]))
-            shown = own_words(numbers)[:, row % 2 :: 2][:, :OWN_SHOWN].ravel()[:WORDS_PER_DOCUMENT]
+            shown = own_words(numbers)[:, row % 2 :: 2][:, :OWN_SHOWN].ravel()[: size.words]
             ids[: len(shown)] = shown
             texts.append(" ".join(words[ids]))
             labels.append([f"L{number:07d}" for number in numbers])
@@ -130,8 +139,9 @@ def steps(folder: Path, k: int, shards: int) -> dict[str, dict[str, list[str]]]:
         "check": ["data", "check", corpus],
         "mig": ["mig", corpus, "--run", place("run"), "--k", str(k), "--force"],
         "merge": ["mig", corpus, "--merge", place("shards", "*", "mig"), "--run", place("merged"), "--k", str(k), "--force"],
+        "finetune": ["finetune", corpus, "--no-network", "--run", place("scorers"), "--force"],
     }
-    order = ("stats", "convert", "check", "mig", "convert shards", "mig shards", "merge")
+    order = ("stats", "convert", "check", "mig", "convert shards", "mig shards", "merge", "finetune")
     return {name: parts[name] if name in parts else {"": whole[name]} for name in order}
 
 
@@ -178,7 +188,7 @@ def main() -> None:
     for action in (making, measuring):
         action.add_argument("folder", type=Path)
     making.add_argument("--share", type=float, default=1.0, help="of the documents; labels are always all")
-    making.add_argument("--labels", type=int, default=Size.labels)
+    making.add_argument("--shape", choices=list(SHAPES), default="long")
     measuring.add_argument("--step", action="append", default=[], help="only these (repeatable)")
     measuring.add_argument("--k", type=int, default=100)
     measuring.add_argument("--shards", type=int, default=2)
@@ -186,7 +196,8 @@ def main() -> None:
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     if options.action == "make":
-        make(options.folder, Size(round(options.share * Size.documents), options.labels))
+        size = SHAPES[options.shape]
+        make(options.folder, replace(size, documents=round(options.share * size.documents)))
     else:
         run(options.folder, options.step, options.k, options.shards, options.json)
 
