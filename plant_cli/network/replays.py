@@ -19,7 +19,7 @@ from plant_cli.network.compute import round_up
 
 POSITION_MULTIPLE, ROW_MULTIPLE = 64, 4  # what positions and rows of a batch are rounded up to
 USES = 20
-"""Batches of a shape that are read as usual before one is captured: a capture takes four passes, a replay saves a fifth of one."""
+"""Batches of a shape that are read as usual before one is captured: a capture takes four passes, and a replay saves 3% to 20% of one."""
 MOST_SHAPES = 12
 WARM_UPS = 3
 """Passes before a capture, in which kernels are chosen and memory is taken."""

@@ -53,8 +53,8 @@ class Vectoriser:
     ) -> tuple[Vectoriser, csr_array]:
         """The vectoriser of training documents, by n-grams, too, if `pieces`, and their vectors, csr [N, V + G].
 
-        Terms are counted twice, block by block, so that memory holds the vectors and nothing else of their size. `advance` is told how
-        many documents were counted.
+        Terms are counted twice, block by block, so that memory holds the vectors and nothing else of their size. `advance` is told each
+        time how many documents were counted.
         """
         grams = tuple(number_grams(documents.vocabulary)) if pieces else ()
         empty = cls(words=tuple(documents.vocabulary), pieces=grams, idf=np.zeros(0, dtype=np.float32))
@@ -150,8 +150,8 @@ class Train:
         """Of training documents [N], by n-grams, too, if `pieces`."""
 
         def make() -> Train:
-            with (reporter or SilentReporter()).progress("vectors of train", 2 * len(documents), "documents, each twice") as task:
-                vectoriser, vectors = Vectoriser.fit(documents, pieces=pieces, advance=task.advance)
+            with (reporter or SilentReporter()).progress("vectors of train", len(documents), "documents") as task:
+                vectoriser, vectors = Vectoriser.fit(documents, pieces=pieces, advance=lambda count: task.advance(count / 2))
             return cls(vectoriser=vectoriser, vectors=vectors)
 
         return documents.remember(("plant_scorers.vectors", pieces), make)

@@ -26,8 +26,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("one", "other"), CASES.values(), ids=CASES)
-def test_labels_that_differ_in_a_digit(one: str, other: str) -> None:
+WRONG = {"signs": 3}  # of 60 documents: a known weakness of `linear`, for which one short word among ten of chance weighs too little
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_labels_that_differ_in_a_digit(case: str) -> None:
+    one, other = CASES[case]
     draw, fillers = np.random.default_rng(0), ["seen", "well", "today", "again", "later", "clinic", "note", "plan", "visit", "home"]
     texts = [f"{(one, other)[number % 2]} {' '.join(draw.choice(fillers, 4))}" for number in range(60)]
     gold = csr_array(np.eye(2, dtype=np.int64)[np.arange(60) % 2])
@@ -38,4 +42,4 @@ def test_labels_that_differ_in_a_digit(one: str, other: str) -> None:
     assert fit is not None
     right = np.arange(60)[fit.rows] % 2
     found = TopLabels.of(fit.left_out.fused, 1).labels[:, 0]
-    assert (found == right).mean() >= 0.95  # a letter alone weighs little against ten words of chance
+    assert (found != right).sum() <= WRONG.get(case, 0)
