@@ -42,8 +42,8 @@ class HuggingFaceOptions(Options):
     )
     cuda_graphs: bool = option(
         True,
-        "On a graphics card, replay the passes of a batch (CUDA graphs), where a causal model in 4 bits has adapters and activations take at "
-        "most half of the free memory.",
+        "On a graphics card, replay the passes of a batch (CUDA graphs), where a causal model in 4 bits has adapters and activations take "
+        "at most half of the free memory.",
     )
     gradient_checkpointing: bool | None = option(False, RECOMPUTE)
     trust_remote_code: bool = option(
