@@ -2,7 +2,7 @@
 
 Without a validation split it is tuned on left-out scores of train.
 
-The thresholds of `plant thresholds` hold a second score, from which a label is reviewed by a person.
+The thresholds of `plant thresholds` hold a second score, from which a label is reviewed by a person; without it that score is 0.1.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ Integers = npt.NDArray[np.int64]
 THRESHOLDS = "thresholds.json"
 VALIDATION = "validation"
 ASSIGN, REVIEW, REJECT = "assign", "review", "reject"
+REVIEWED_FROM = 0.1  # the probability from which a label is reviewed where no such score was chosen
 FOR_EACH = "one number, or a list with a number or null for each label"
 TRAIN_AGAIN = "train again: plant finetune --force"
 
@@ -34,7 +35,7 @@ class Thresholds:
 
     value: float | Floats  # one number, or one per label of train [L]
     objective: str  # what they maximise on validation: micro-F1, macro-F1 or per-label; or the target that they reach there
-    review: Floats | None = None  # the score from which a label is reviewed, per label of train [L]; None: nothing is
+    review: Floats | None = None  # the score from which a label is reviewed, per label of train [L]; None: 0.1
     split: str = VALIDATION  # what they were tuned on: validation, or train by left-out scores where there is no validation
 
     @property
@@ -48,8 +49,9 @@ class Thresholds:
 
     def decide(self, labels: Integers, scores: Floats) -> list[list[str]]:
         """`assign`, `review` or `reject` for labels [N, K] (rows of the label index) of some scores [N, K]."""
-        reviewed = np.zeros(scores.shape, dtype=bool) if self.review is None else scores >= self.review[labels]
-        decisions: list[list[str]] = np.where(scores >= self.select(labels), ASSIGN, np.where(reviewed, REVIEW, REJECT)).tolist()
+        lowest = REVIEWED_FROM if self.review is None else self.review[labels]
+        decided = np.where(scores >= self.select(labels), ASSIGN, np.where(scores >= lowest, REVIEW, REJECT))
+        decisions: list[list[str]] = decided.tolist()
         return decisions
 
 

@@ -25,6 +25,7 @@ class Suggestion:
     title: str | None  # None if the corpus gives it none
     score: float  # the probability, calibrated on validation
     threshold: float  # the score from which the label is assigned, tuned on validation
+    band: str  # by these scores: assign, review or reject
 
     @property
     def assigned(self) -> bool:
@@ -45,12 +46,13 @@ class OpenModel:
         """The k best labels of each text, best first; none for an empty text, or one that tells a model without a network nothing."""
         top = self.model.score(texts, Scoring(name="texts", k=k, batch=batch, reporter=self.reporter))
         told = self.find_told([f"text {number}" for number in range(1, len(texts) + 1)], texts, top)
-        rows = zip(told, top.labels.tolist(), top.scores.tolist(), self.thresholds.select(top.labels).tolist(), strict=True)
+        cuts, bands = self.thresholds.select(top.labels).tolist(), self.thresholds.decide(top.labels, top.scores)
+        rows = zip(told, top.labels.tolist(), top.scores.tolist(), cuts, bands, strict=True)
         ids, titles = self.labels.ids, self.labels.titles
         return [
             [
-                Suggestion(label=ids[label], title=titles[label], score=score, threshold=threshold)
-                for label, score, threshold in zip(*columns, strict=True)
+                Suggestion(label=ids[label], title=titles[label], score=score, threshold=threshold, band=band)
+                for label, score, threshold, band in zip(*columns, strict=True)
                 if speaks
             ]
             for speaks, *columns in rows

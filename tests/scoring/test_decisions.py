@@ -58,7 +58,9 @@ def test_what_is_never_assigned_and_what_is_reviewed(tmp_path):
     decisions = found.decide(np.array([[0, 1], [2, 0]]), np.array([[0.8, 1.0], [0.49, 0.1]]))
     assert decisions == [["assign", "review"], ["reject", "reject"]]
     write_thresholds(tmp_path, 0.5, "micro-F1", "ours")
-    assert read_thresholds(tmp_path, "ours", 3).decide(np.array([[0, 1]]), np.array([[0.5, 0.4]])) == [["assign", "reject"]]
+    assert read_thresholds(tmp_path, "ours", 3).decide(np.array([[0, 1, 2]]), np.array([[0.5, 0.1, 0.099]])) == [
+        ["assign", "review", "reject"]
+    ]
 
 
 @pytest.mark.parametrize("value", [{}, "0.5", True, None, ["0.5"], [[0.5]], [True]])
