@@ -65,7 +65,7 @@ CONTRACT: dict[str, tuple[type, ...]] = {
     "dataset": (api.Dataset,),
     "metric": (api.MetricInput, api.MetricValue),
     "shortlist": (api.Shortlist, api.ShortlistInput),
-    "scorer": (api.ScorerInput, api.FittedScorer, api.Scorer, api.Documents, api.Reason),
+    "scorer": (api.ScorerInput, api.FittedScorer, api.Scorer, api.CreditingScorer, api.Documents, api.Reason),
     "analyser": (api.WordReducer,),
 }
 """The classes of the contract that the author of a kind of component meets, beside its spec."""

@@ -60,7 +60,7 @@ from plant_cli.api.model import (
     WordDecoder,
 )
 from plant_cli.api.options import Choice, DataSection, MachineSection, ModelSection, NoOptions, Options, choice, option
-from plant_cli.api.scorers import Documents, FittedScorer, Reason, Scorer, ScorerInput, Shortlist, ShortlistInput
+from plant_cli.api.scorers import CreditingScorer, Documents, FittedScorer, Reason, Scorer, ScorerInput, Shortlist, ShortlistInput
 from plant_cli.api.signals import Counts
 from plant_cli.api.specs import (
     AnalyserSpec,

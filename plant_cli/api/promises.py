@@ -111,6 +111,10 @@ REASONS = Promise(
     "one plant_cli.api.Reason for each label",
     lambda value, labels: _lists(value, Reason) and len(value) == len(labels) and all(_is_reason(one) for one in value),
 )
+CREDIT = Promise(
+    "for each view a csr matrix with a number for each label and word of the document",
+    lambda value, shape, views: len(value) == views and all(one.format == "csr" and _numbers(one, shape) for one in value),
+)
 ARRAYS = Promise(
     "arrays of numbers by name",
     lambda value: isinstance(value, Mapping) and all(isinstance(k, str) and _numbers(v, None, "biuf") for k, v in value.items()),

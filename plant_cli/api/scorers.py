@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, runtime_checkable
 
 from plant_cli.api.read_only import protect, read_only
 
@@ -125,6 +125,18 @@ class Scorer(Protocol):
 
     def tensors(self) -> Mapping[str, npt.NDArray[Any]]:
         """The arrays that `ScorerSpec.load` needs, by name."""
+
+
+@runtime_checkable
+class CreditingScorer(Protocol):
+    """A scorer whose scores are sums over the words of a document. Optional: without it `plant explain` has its reasons in words alone."""
+
+    def credit(self, document: Documents, labels: Sequence[int]) -> Sequence[csr_array]:
+        """What each word of one document adds to the scores of these labels (indices [k]).
+
+        Returns:
+            For each view of `Scorer.score` a csr [k, W], a column for each word of the document's vocabulary. A row adds up to the score.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)

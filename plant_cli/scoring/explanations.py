@@ -1,20 +1,196 @@
-"""Where a text indicates a label: by the attention of the network, and by the words that scorers name."""
+"""Why a label has its score: what the network and each scorer add to its log-odds, and the words that they find it in.
+
+The logit of a label is a weighted sum of what the sources say (`fusion`, `calibration`), then perhaps a rising map of it, then perhaps a
+mean with the base rate. What follows the sum is a function f of one number, so that the shares of the parts are those of integrated
+gradients on the straight line from a label without any evidence: p_i (f(r + Σ p) − f(r)) / Σ p, which add up to f(r + Σ p) − f(r) exactly.
+
+Source: Sundararajan et al. 2017, Axiomatic attribution for deep networks; docs/maths.md says what r and the p_i are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
-from plant_cli.api import Documents, Reason, Reporter, SilentReporter
+from plant_cli.api import Documents, LabelIndex, Reason, Reporter, SilentReporter
 from plant_cli.data.words import join_documents
-from plant_cli.scoring.fused_scorers import explain_labels
-from plant_cli.scoring.models import ModelSource, TrainedModel, load_model
+from plant_cli.scoring.calibration import LIMIT, apply_maps
+from plant_cli.scoring.fused_scorers import Combination, NamedScorer, ScoredDocuments, explain_labels
+from plant_cli.scoring.models import ModelSource, TokenEvidence, TrainedModel, load_model
+from plant_cli.scoring.predictions import NETWORK
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 Spans = npt.NDArray[np.int64]
+LEAST_WEIGHT = 0.005  # log-odds, ±, from which a word is among the marked ones
+NO_SPANS = np.zeros((0, 2), dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainedPart:
+    """What the network, or one scorer, adds to the log-odds of a label."""
+
+    name: str  # "network", or that of the scorer
+    log_odds: float
+    spans: Spans = field(default_factory=lambda: NO_SPANS)  # of the marked words, in order, in code points, end exclusive [n, 2]
+    weights: Floats = field(default_factory=lambda: np.zeros(0))  # signed log-odds of each [n]; common words are not marked
+    note: str = ""  # in words: which title, which training documents
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON."""
+        words = [
+            {"start": start, "end": end, "weight": weight}
+            for (start, end), weight in zip(self.spans.tolist(), self.weights.tolist(), strict=True)
+        ]
+        return {"name": self.name, "log_odds": self.log_odds, "note": self.note, "words": words}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explanation:
+    """Why one label has its score in one text; its log-odds are `base` and those of all parts."""
+
+    label: str  # its id
+    title: str | None
+    score: float  # calibrated probability
+    log_odds: float  # of the score
+    base: float  # what remains without any part: the log-odds of a label that nothing speaks for
+    parts: Sequence[ExplainedPart]
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON."""
+        numbers = {"score": self.score, "log_odds": self.log_odds, "base": self.base}
+        return {"label": self.label, "title": self.title, **numbers, "parts": [part.to_json() for part in self.parts]}
+
+
+def explain(model: TrainedModel, text: str, labels: Sequence[int], index: LabelIndex, reporter: Reporter) -> list[Explanation]:
+    """Why some labels, rows of the index, have the scores that the model gives them in a text."""
+    if not labels:
+        return []
+    words, rows = model.split([text]), np.array(labels, dtype=np.int64)
+    tokens = model.weigh_tokens(text, words, labels, reporter)
+    scored = None if model.scorers is None else model.scorers.score(words, SilentReporter(), "text")
+    sums = _Sums.of(model.combination, rows, tokens, scored)
+    marks = _Marks.of(model, text, words)
+    parts: list[list[ExplainedPart]] = [[] for _ in labels]
+    if tokens is not None:
+        losses = [None] * len(labels) if tokens.losses is None else sums.of_network[:, None] * tokens.losses
+        for own, added, loss in zip(parts, sums.network, losses, strict=True):
+            weights = np.zeros(len(marks.spans)) if loss is None else add_to_words(tokens.spans, loss, marks.spans)
+            own.append(marks.part(NETWORK, added, weights, tokens.note))
+    if scored is not None:
+        for scorer in scored.scorers.scorers:
+            views = scored.scorers.views_of(scorer.name)
+            reasons, credit = scorer.explain(words, labels), _credit(scorer, words, labels, sums.of_scores[:, views])
+            for own, added, reason, weights in zip(parts, sums.scorers[:, views].sum(axis=1), reasons, credit, strict=True):
+                own.append(marks.part(scorer.name, added, marks.spread(weights), reason.text))
+    return [
+        Explanation(
+            label=index.ids[label],
+            title=index.titles[label],
+            score=float(expit(whole)),
+            log_odds=float(whole),
+            base=float(whole) - sum(part.log_odds for part in own),
+            parts=tuple(own),
+        )
+        for label, whole, own in zip(labels, sums.whole, parts, strict=True)
+    ]
+
+
+def _credit(scorer: NamedScorer, words: Documents, labels: Sequence[int], units: Floats) -> Floats:
+    """The log-odds that each word of the vocabulary adds to each label [k, W], by what a unit of each view's score is [k, views]."""
+    credit = scorer.credit(words, labels)
+    total = np.zeros((len(labels), len(words.vocabulary)))
+    for unit, view in zip(units.T, credit, strict=bool(credit)):
+        total += unit[:, None] * view.toarray()
+    return total
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Marks:
+    """The words of a text that may be marked."""
+
+    spans: Spans  # of all its words [n, 2]
+    numbers: Ints  # of each in the vocabulary [n]
+    shares: Floats  # 1 over how often each is in the text [n]
+    telling: npt.NDArray[np.bool_]  # whether each is none of those that are common in train [n]
+
+    @classmethod
+    def of(cls, model: TrainedModel, text: str, words: Documents) -> _Marks:
+        numbers, known = words.numbers.astype(np.int64), None if model.scorers is None else model.scorers.known
+        common = np.zeros(len(words.vocabulary), dtype=np.bool_) if known is None else known.find_common(words)
+        return cls(
+            spans=model.analyser.find_borders(text).astype(np.int64),
+            numbers=numbers,
+            shares=1 / np.bincount(numbers, minlength=1)[numbers],
+            telling=~common[numbers],
+        )
+
+    def spread(self, by_word: Floats) -> Floats:
+        """Numbers of the vocabulary [W], each spread over the places of the word [n]."""
+        return by_word[self.numbers] * self.shares
+
+    def part(self, name: str, log_odds: float, weights: Floats, note: str) -> ExplainedPart:
+        kept = self.telling & (np.abs(weights) >= LEAST_WEIGHT)
+        return ExplainedPart(name=name, log_odds=float(log_odds), spans=self.spans[kept], weights=weights[kept], note=note)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sums:
+    """The log-odds of k labels of one text, and how they come about."""
+
+    whole: Floats  # log-odds [k]
+    network: Floats  # what the network adds [k]
+    of_network: Floats  # what one unit of its logit is [k]
+    scorers: Floats  # what each view of the scorers adds [k, S]
+    of_scores: Floats  # what one unit of each view's score is [k, S]
+
+    @classmethod
+    def of(cls, combination: Combination | None, labels: Ints, tokens: TokenEvidence | None, scored: ScoredDocuments | None) -> _Sums:
+        k, row = len(labels), np.zeros(len(labels), dtype=np.int64)
+        logits, average, drawn = np.zeros(k), 0.0, None
+        if tokens is not None:
+            logits = np.clip(tokens.logits, -LIMIT, LIMIT)
+            listed = logits if scored is None else logits[scored.pairs.labels]
+            average, logits = float((listed if len(listed) else logits).mean()), logits[labels]
+        added, units, rest = np.zeros((k, 0)), np.zeros((k, 0)), np.zeros(k)
+        if scored is not None:
+            pairs, counts = scored.pairs, scored.scorers.train_counts[labels]
+            weights, bias = scored.scorers.fusion.at(counts)
+            added, units = weights * (pairs.look_up(row, labels) - pairs.zeros), weights * pairs.scales
+            rest, drawn = weights @ pairs.zeros[0] + bias, scored
+        if combination is None:
+            return cls(whole=logits, network=logits - average, of_network=np.ones(k), scorers=added, of_scores=units)
+        calibration, counts = combination.calibration, combination.train_counts[labels]
+        slopes, offset = calibration.linear.at(counts)
+
+        def draw(sums: Floats) -> Floats:
+            return sums if drawn is None else drawn.draw(sums, row, counts)
+
+        def finish(network: Floats | float, scores: Floats) -> Floats:
+            """The log-odds by the network's logits and the fused ones of the scorers."""
+            if tokens is None:
+                return draw(apply_maps(calibration.maps, slopes[:, 0] * np.clip(scores, -LIMIT, LIMIT) + offset, counts))
+            sums = slopes[:, 0] * network + offset
+            return apply_maps(calibration.maps, sums + (0.0 if scored is None else slopes[:, 1] * draw(scores)), counts)
+
+        trust = 1.0 if scored is None or scored.trust is None else float(scored.trust[0])
+        of_network, of_fused = slopes[:, 0], trust * slopes[:, -1]
+        network, by_scorers = of_network * (logits - average) * (tokens is not None), of_fused[:, None] * added
+        whole, base = finish(logits, rest + added.sum(axis=1)), finish(average, rest)
+        given = network + by_scorers.sum(axis=1)
+        stretch = np.divide(whole - base, given, out=np.ones(k), where=np.abs(given) > 1e-9)
+        return cls(
+            whole=whole,
+            network=stretch * network,
+            of_network=stretch * of_network,
+            scorers=stretch[:, None] * by_scorers,
+            of_scores=(stretch * of_fused)[:, None] * units,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from plant_cli.api import Choice, ComponentError, Documents, PlantError, Reason, Reporter, Scorer, promises
+from plant_cli.api import Choice, ComponentError, CreditingScorer, Documents, PlantError, Reason, Reporter, Scorer, promises
 from plant_cli.api.functions import Promise, describe_value, surviving_exits
 from plant_cli.data.words import drop_unused, number_words
 from plant_cli.scoring.calibration import Calibration
@@ -89,6 +89,13 @@ class NamedScorer:
     def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
         """Its reasons for some labels of one document; `ScorerError` if it fails."""
         return list(ask(self.name, "cannot say why", lambda: self.scorer.explain(document, labels), promises.REASONS, labels))
+
+    def credit(self, document: Documents, labels: Sequence[int]) -> list[csr_array]:
+        """What each word of one document adds to the score of some labels, by view; empty if the scorer does not say."""
+        if not isinstance(self.scorer, CreditingScorer):
+            return []
+        scorer, given = self.scorer, ((len(labels), len(document.vocabulary)), self.views)
+        return list(ask(self.name, "cannot say which words count", lambda: scorer.credit(document, labels), promises.CREDIT, *given))
 
     def score(self, documents: Documents, labels: int) -> list[SparseScores]:
         """Scores of documents under each view; `ScorerError` if it fails."""

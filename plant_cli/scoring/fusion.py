@@ -38,14 +38,17 @@ class ScoredPairs:
     labels: Ints  # label of each pair, rising within a document [P]
     values: Floats  # score of each pair by each source [P, S]
     floors: Floats = field(default_factory=lambda: np.zeros((0, 0)))  # scores of all other labels of a document [B, S]; empty: unknown
+    scales: Floats = field(default_factory=lambda: np.zeros((0, 0)))  # what one unit of a source's own score is here [B, S]; empty: unknown
+    zeros: Floats = field(default_factory=lambda: np.zeros((0, 0)))  # what its score 0 is here [B, S]; empty: unknown
 
     @classmethod
     def join(cls, parts: Sequence[ScoredPairs]) -> ScoredPairs:
         """Pairs of consecutive documents as one."""
         starts = np.cumsum([0, *(part.shape[0] for part in parts)])
         rows = np.concatenate([part.rows + start for part, start in zip(parts, starts[:-1], strict=True)])
-        labels, values, floors = (np.concatenate([getattr(part, name) for part in parts]) for name in ("labels", "values", "floors"))
-        return cls(shape=(int(starts[-1]), parts[0].shape[1]), rows=rows, labels=labels, values=values, floors=floors)
+        names = "labels", "values", "floors", "scales", "zeros"
+        joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        return cls(shape=(int(starts[-1]), parts[0].shape[1]), rows=rows, **joined)
 
     def span(self, row: int) -> slice:
         """Where the pairs of a document are."""
@@ -53,7 +56,8 @@ class ScoredPairs:
 
     def take(self, sources: Sequence[int]) -> ScoredPairs:
         """The same pairs with some of the sources alone."""
-        return replace(self, values=self.values[:, sources], floors=self.floors[:, sources])
+        names = "values", "floors", "scales", "zeros"
+        return replace(self, **{name: getattr(self, name)[:, sources] for name in names})
 
     def look_up(self, rows: Ints, labels: Ints) -> Floats:
         """The scores of some pairs [P, S], among these or not."""
@@ -88,12 +92,13 @@ def gather_pairs(scores: Sequence[SparseScores]) -> ScoredPairs:
     rows, labels = keys // shape[1], keys % shape[1]
     values = np.stack([part.look_up(rows, labels).astype(np.float64) for part in scores], axis=1)
     floors = np.concatenate([part.floors.astype(np.float64) for part in scores], axis=1)
-    values, floors = standardise(values, floors, rows)
-    return ScoredPairs(shape=shape, rows=rows, labels=labels, values=values, floors=floors)
+    means, scales = find_scale(values, floors, rows)
+    values, floors = (values - means[rows]) * scales[rows], (floors - means) * scales
+    return ScoredPairs(shape=shape, rows=rows, labels=labels, values=values, floors=floors, scales=scales, zeros=-means * scales)
 
 
-def standardise(values: Floats, floors: Floats, rows: Ints) -> tuple[Floats, Floats]:
-    """Values of pairs [P, S] and floors [B, S], less the mean of a document, over the standard deviation; 0 where they do not vary.
+def find_scale(values: Floats, floors: Floats, rows: Ints) -> tuple[Floats, Floats]:
+    """Of values of pairs [P, S] and floors [B, S] the mean in each document, and 1 over the standard deviation, 0 where they do not vary.
 
     The floor counts as one more value: a document of a single pair then still shows how far it stands out.
     """
@@ -104,8 +109,7 @@ def standardise(values: Floats, floors: Floats, rows: Ints) -> tuple[Floats, Flo
     pairs = 1 + np.bincount(rows, minlength=len(floors))[:, None]
     means = (add_up(values) + floors) / pairs
     spread = np.sqrt((add_up((values - means[rows]) ** 2) + (floors - means) ** 2) / pairs)
-    factors = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 1e-12)
-    return (values - means[rows]) * factors[rows], (floors - means) * factors
+    return means, np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 1e-12)
 
 
 def fit_fusion(

@@ -33,6 +33,7 @@ ENOUGH = 10.0  # nats: of two words that one in 150 documents has each
 POOREST = 0.05  # share of the training documents that may tell less
 ASSUMED = 3  # known words that every document is assumed to have more, so that short texts are judged by what their words tell
 UNLIKE = 0.5  # of the share of known words that all but the poorest of them have
+COMMON, COMMON_FROM = 0.2, 20  # share of the training documents beyond which a word is as good as a stop word, and their least number
 LITTLE = 0.25  # trust below which a user is told
 PIECE_LENGTH = 4  # characters of an n-gram
 ALIKE = 0.5  # share of a word's n-grams that words of train must have
@@ -79,6 +80,13 @@ class KnownWords:
         parts = [np.minimum(1.0, one / least) for one, least in zip(values, (self.enough, self.share), strict=True) if least > 0]
         trust: Floats = np.prod([some, *parts], axis=0)
         return trust
+
+    def find_common(self, documents: Documents) -> npt.NDArray[np.bool_]:
+        """Whether each word of the documents' vocabulary is in so many training documents that it tells next to nothing [W]."""
+        known = find_words(documents, self._places)
+        frequencies = np.append(self.frequencies, np.zeros(len(self.named) + 1))[known]
+        common: npt.NDArray[np.bool_] = frequencies > max(COMMON * self.documents, COMMON_FROM)
+        return common
 
     def draw(self, logits: npt.NDArray[Any], trust: Floats, counts: Ints) -> Floats:
         """Logits drawn to those of base rates, by the trust in each one's document and the training documents of its label."""

@@ -19,6 +19,7 @@ from plant_cli.scoring.scorer_files import read_scorers
 from plant_cli.scoring.sparse_scores import DOCUMENTS_BETWEEN_CHECKS
 from plant_cli.scoring.top_labels import Logits, Rows, Scoring, TopLabels, raise_if_stopped
 
+Floats = npt.NDArray[np.float64]
 EXCLUDED_LOGIT = -1e4  # logit of an excluded label, where every logit is kept
 
 
@@ -31,6 +32,16 @@ class ModelSource:
     component: ComponentLookup  # finds backbone, decoder and scorers
     machine: MachineSection  # where it is to run
     relevance: Callable[[], Path | None] = lambda: None  # the run's folder `mig`; asked only if the decoder looks at words
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenEvidence:
+    """What a network says of a text of T tokens and some labels [k]."""
+
+    logits: Floats  # of all labels [L]
+    spans: npt.NDArray[np.int64]  # of its tokens in code points, end exclusive [T, 2]
+    losses: Floats | None  # what the logit of each label loses without each token [k, T]; None: the decoder does not say
+    note: str = ""  # where the losses are not exact
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +97,10 @@ class TrainedModel:
             found.append(replace(top, trust=scored.trust, parts=parts, reasons=reasons))
             first += len(scored)
         return TopLabels.join(found)
+
+    def weigh_tokens(self, text: str, words: Documents, labels: Sequence[int], reporter: Reporter) -> TokenEvidence | None:
+        """The logits of a text, and what those of some labels lose without each of its tokens; None without a network."""
+        return None
 
     def attend(
         self, texts: Sequence[str], words: Documents, labels: Sequence[Sequence[int]], reporter: Reporter

@@ -23,7 +23,7 @@ from plant_cli.runs.session import stopped
 from plant_cli.scoring.calibration import LIMIT, apply_maps
 from plant_cli.scoring.fused_scorers import ScoredDocuments, explain_labels, score_parts
 from plant_cli.scoring.fusion import ScoredPairs
-from plant_cli.scoring.models import Combination, TrainedModel
+from plant_cli.scoring.models import Combination, TokenEvidence, TrainedModel
 from plant_cli.scoring.predictions import NETWORK
 from plant_cli.scoring.sparse_scores import LABELS_LISTED
 from plant_cli.scoring.top_labels import Keep, Logits, Rows, Scoring, TopLabels, distinct_probabilities
@@ -253,6 +253,16 @@ class NetworkModel(TrainedModel):
                 attention.append((spans, weights))
                 task.advance(1)
         return attention
+
+    @torch.no_grad()
+    def weigh_tokens(self, text: str, words: Documents, labels: Sequence[int], reporter: Reporter) -> TokenEvidence:
+        """The logits of a text, and what those of some labels lose without each of its tokens."""
+        self.network.eval()
+        reader = self._read([text], words, Scoring(name="text", k=1, batch=1, reporter=reporter))
+        spans = np.asarray(reader.tokens.spans[0], dtype=np.int64).reshape(-1, 2)
+        with self.hardware.autocast():
+            logits = score_all(self.network.decoder, reader.read(np.array([0])), self.network.labels)
+        return TokenEvidence(logits=logits[0].double().cpu().numpy(), spans=spans, losses=None)
 
     def _read(self, texts: Sequence[str], words: Documents | None, scoring: Scoring) -> LiveReader:
         if scoring.cache is None:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from plant_cli.api import LabelIndex, Reporter, Request, SilentReporter, StageContext, StageSpec
+from plant_cli.api import LabelIndex, Reporter, Request, SilentReporter, StageContext, StageSpec, UsageError, near_names
 from plant_cli.registry import installed
 from plant_cli.runs.runner import RequestRunner
 from plant_cli.scoring.decisions import Thresholds, read_thresholds
+from plant_cli.scoring.explanations import Explanation, explain
 from plant_cli.scoring.known_words import warn_of_unknown
 from plant_cli.scoring.models import ModelSource, TrainedModel, load_model
 from plant_cli.scoring.top_labels import Scoring, TopLabels
@@ -57,6 +58,23 @@ class OpenModel:
             ]
             for speaks, *columns in rows
         ]
+
+    def explain(self, text: str, labels: Sequence[str]) -> list[Explanation]:
+        """Why some labels, by their ids, have the scores that they have in a text: one explanation each.
+
+        Raises:
+            UsageError: an id is none of the run's labels.
+        """
+        rows = {label: row for row, label in enumerate(self.labels.ids)}
+        for label in labels:
+            if label not in rows:
+                raise UsageError(
+                    f"there is no label '{label}'",
+                    where="labels to explain",
+                    expected=f"ids of labels; {near_names(label, self.labels.ids)}",
+                    todo="take ids from the suggestions, or from the table of labels",
+                )
+        return explain(self.model, text, [rows[label] for label in labels], self.labels, self.reporter)
 
     def find_told(self, ids: Sequence[str], texts: Sequence[str], top: TopLabels) -> list[bool]:
         """Whether each text tells the model anything, so that labels are suggested; a warning names those that tell nothing or little."""

@@ -9,7 +9,7 @@ import numpy as np
 from safetensors.numpy import load, save
 from scipy.sparse import csr_array
 
-from plant_cli.api import Documents, FittedScorer, ScorerInput, ScorerSpec, SilentReporter, promises
+from plant_cli.api import CreditingScorer, Documents, FittedScorer, ScorerInput, ScorerSpec, SilentReporter, promises
 from plant_cli.testing.checklist import check, default_options
 
 SYMPTOMS = ("fever cough", "fracture arm", "pain leg", "headache nausea")
@@ -115,6 +115,18 @@ def reasons_stand_alone(spec: ScorerSpec) -> None:
         alone = list(scorer.explain(read_sample([text]), labels))
         among_others = list(scorer.explain(together.take(np.array([row])), labels))
         assert alone == among_others, f"other reasons for {text!r} alone than beside others"
+
+
+@check(ScorerSpec)
+def words_add_up_to_scores(spec: ScorerSpec) -> None:
+    """`credit`, where a scorer has it, gives for each view what each word adds, and a label's words add up to its score."""
+    scorer = _fit(spec).scorer
+    for text in SCORER_TEXTS if isinstance(scorer, CreditingScorer) else ():
+        document, labels = read_sample([text]), [2, 0, 1]
+        for view, credit in zip(scorer.score(document), scorer.credit(document, labels), strict=True):  # type: ignore[attr-defined]
+            assert credit.shape == (3, len(document.vocabulary)), f"credit is {credit.shape}, not labels x words"
+            added, scores = credit.toarray().sum(axis=1), view.toarray()[0, labels]
+            assert np.allclose(added, scores, atol=1e-5), f"words of {text!r} add up to {added}, the scores are {scores}"
 
 
 @check(ScorerSpec)

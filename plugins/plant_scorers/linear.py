@@ -84,8 +84,12 @@ class LinearScorer:
 
     def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
         """The words of the document that add most to the score, each with its n-grams."""
+        return name_largest(self.credit(document, labels)[0], document.vocabulary)
+
+    def credit(self, document: Documents, labels: Sequence[int]) -> list[csr_array]:
+        """Weight times value of each word's terms."""
         products = csr_array(self.weights[list(labels)].multiply(self.vectoriser.transform(document)))
-        return name_largest(self.vectoriser.credit_words(document, products), document.vocabulary)
+        return [self.vectoriser.credit_words(document, products)]
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """As arrays."""

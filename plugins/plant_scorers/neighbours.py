@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, diags_array
 
 from plant_cli.api import Documents, FittedScorer, Reason, ScorerInput
 from plant_cli.kit import (
@@ -19,6 +19,7 @@ from plant_cli.kit import (
     score_blocks,
     score_neighbours,
     share_labels,
+    top_k,
     unpack_matrix,
     unpack_strings,
 )
@@ -74,6 +75,23 @@ class NeighbourScorer:
         view, by_label = self.views[0], csr_array(self.gold.T)
         vector = view.vectoriser.transform(document).toarray()[0]
         return [self._explain(vector, by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]) for label in labels]
+
+    def credit(self, document: Documents, labels: Sequence[int]) -> list[csr_array]:
+        """What each word adds to the shares of the nearest training documents that have the labels."""
+        return [self._credit(view, self._cut(document, number), labels) for number, view in enumerate(self.views)]
+
+    def _credit(self, view: Train, document: Documents, labels: Sequence[int]) -> csr_array:
+        vector, options = view.vectoriser.transform(document), self.options
+        if options.compares_all(len(self.doc_ids)):
+            cosines = view.similarity.multiply(vector)[0]
+            near = top_k(cosines, options.neighbours)
+            cosines = np.maximum(cosines[near], 0)
+        else:
+            found = view.nearest.find(vector, options.neighbours)
+            near, cosines = found.indices, np.maximum(found.data, 0)
+        shares = np.divide(cosines**options.power, cosines, out=np.zeros_like(cosines), where=cosines > 0)  # of a unit of the cosine
+        having = csr_array(self.gold[near][:, list(labels)].T) @ diags_array(shares / ((cosines**options.power).sum() or 1.0))
+        return view.vectoriser.credit_words(document, csr_array(csr_array(having @ view.vectors[near]).multiply(vector)))
 
     def _explain(self, vector: npt.NDArray[np.float32], having: npt.NDArray[np.int32]) -> Reason:
         similar = self.views[0].vectors[having] @ vector

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from plant_cli.api import Documents, FittedScorer, Reason, ScorerInput
 from plant_cli.kit import (
@@ -22,6 +22,7 @@ from plant_cli.kit import (
     document_frequencies,
     inverse_frequency,
     make_vectors,
+    no_scores,
     number_grams,
     pack_matrix,
     pack_strings,
@@ -30,6 +31,7 @@ from plant_cli.kit import (
     unpack_strings,
 )
 from plant_scorers import TitlesOptions
+from plant_scorers.vectors import credit_terms
 
 DOCUMENTS_PER_BLOCK = 256  # documents cut into passages at a time
 SHARED_NGRAMS = 0.5  # of a title word's n-grams that a word of the document must have to be shown beside it
@@ -87,13 +89,16 @@ class TitleScorer:
 
     def score(self, documents: Documents) -> list[csr_array]:
         """Views: the whole document, its best passage, its beginning."""
-        pieces, alone = self._cut(documents), np.arange(len(documents))
-        views = [self._score(documents, alone, pieces)]
+        pieces = self._cut(documents)
+        return [self._score(passages, owners, pieces) for passages, owners in self._view(documents)]
+
+    def _view(self, documents: Documents) -> Iterator[tuple[Documents, npt.NDArray[np.int64]]]:
+        """The passages that each view looks at, and the document of each."""
+        yield documents, np.arange(len(documents))
         if self.options.passage:
-            views.append(self._score(*cut_documents(documents, self.options.passage), pieces))
+            yield cut_documents(documents, self.options.passage)
         if self.options.lead:
-            views.append(self._score(cut_leads(documents, self.options.lead), alone, pieces))
-        return views
+            yield cut_leads(documents, self.options.lead), np.arange(len(documents))
 
     def _score(self, passages: Documents, owners: npt.NDArray[np.int64], pieces: csr_array) -> csr_array:
         shape = (int(owners[-1]) + 1 if len(owners) else 0, self.labels)
@@ -104,6 +109,21 @@ class TitleScorer:
         vector = self._transform(document, self._cut(document))
         words = [document.vocabulary[number] for number in np.unique(document.numbers)]
         return [self._explain(words, vector, label) for label in labels]
+
+    def credit(self, document: Documents, labels: Sequence[int]) -> list[csr_array]:
+        """What the n-grams of each word add to the cosine of the best name and the best passage."""
+        pieces = self._cut(document)
+        views = [(passages, self._transform(passages, pieces)) for passages, _ in self._view(document)]
+        return [csr_array(vstack([self._credit(*view, pieces, label) for label in labels], format="csr")) for view in views]
+
+    def _credit(self, passages: Documents, vectors: csr_array, pieces: csr_array, label: int) -> csr_array:
+        first, last = np.searchsorted(self.label_of, [label, label + 1])
+        names = self.vectors[first:last]
+        cosines = csr_array(vectors @ names.T).tocoo()
+        if not cosines.nnz:
+            return no_scores(1, len(passages.vocabulary))
+        passage, name = (places[[int(cosines.data.argmax())]] for places in cosines.coords)
+        return credit_terms(passages.counts[passage], pieces, csr_array(vectors[passage].multiply(names[name])))
 
     def _explain(self, words: Sequence[str], vector: csr_array, label: int) -> Reason:
         first, last = np.searchsorted(self.label_of, [label, label + 1])

@@ -113,10 +113,7 @@ class Vectoriser:
         terms = choose_columns(eye_array(len(columns), format="csr"), columns, len(words))
         if pieces:
             terms = hstack([terms, cut_vocabulary(document, pieces)], format="csr")
-        counted = csr_array(diags_array(document.counts.toarray()[0]) @ terms)
-        all_of_them = counted.sum(axis=0)
-        shares = csr_array(counted @ diags_array(np.divide(1, all_of_them, where=all_of_them > 0, out=np.zeros(len(all_of_them)))))
-        return csr_array(products @ shares.T)
+        return credit_terms(document.counts, terms, products)
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """As arrays."""
@@ -174,6 +171,20 @@ class Train:
 
 
 _LOADED: WeakValueDictionary[bytes, Train] = WeakValueDictionary()
+
+
+def credit_terms(counts: csr_array, terms: csr_array, products: csr_array) -> csr_array:
+    """What each word adds, csr [k, W], from what terms add, csr [k, T]; words that share a term share it by how often each has it.
+
+    Args:
+        counts: of the words of one document, csr [1, W].
+        terms: how often each is in each word, csr [W, T].
+        products: what terms add, csr [k, T].
+    """
+    counted = csr_array(diags_array(counts.toarray()[0]) @ terms)
+    total = counted.sum(axis=0)
+    shares = csr_array(counted @ diags_array(np.divide(1, total, where=total > 0, out=np.zeros(len(total)))))
+    return csr_array(products @ shares.T)
 
 
 def name_largest(added: csr_array, words: Sequence[str]) -> list[Reason]:

@@ -13,8 +13,10 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import Counts, Documents, FittedScorer, Reason, ScorerInput
 from plant_cli.kit import (
+    choose_columns,
     count_known,
     document_frequencies,
+    find_words,
     inverse_frequency,
     leave_out_words,
     make_vectors,
@@ -80,7 +82,14 @@ class WordScorer:
 
     def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
         """The words of the document that add most to the cosine."""
-        return name_largest(csr_array(self.relevance[list(labels)].multiply(self._transform(document))), self.words)
+        return name_largest(self.credit(document, labels)[0], document.vocabulary)
+
+    def credit(self, document: Documents, labels: Sequence[int]) -> list[csr_array]:
+        """Relevance times value of each word."""
+        places, products = find_words(document, self._places), self.relevance[list(labels)].multiply(self._transform(document))
+        columns, known = np.full(len(self.words), -1), np.flatnonzero(places >= 0)
+        columns[places[known]] = known
+        return [choose_columns(csr_array(products), columns, len(places))]
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """As arrays."""

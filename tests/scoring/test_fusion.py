@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from scoring.conftest import Drawn
 
 from plant_cli.scoring.frequency_linear import FrequencyLinear, fit_logistic
-from plant_cli.scoring.fusion import FUSION_KNOTS, ScoredPairs, fit_fusion, fuse, gather_pairs, learned_nothing, standardise
+from plant_cli.scoring.fusion import FUSION_KNOTS, ScoredPairs, find_scale, fit_fusion, fuse, gather_pairs, learned_nothing
 from plant_cli.scoring.sparse_scores import SparseScores, find_pairs, keep_best
 
 Floats = npt.NDArray[np.float64]
@@ -40,13 +40,18 @@ def test_pairs_are_all_that_any_scorer_lists_with_the_floor_of_those_that_do_not
             np.testing.assert_allclose(found.values[inside, column], (np.array(values) - mean) / spread, atol=1e-5)
 
 
+def standardise(values: Floats, floors: Floats, rows: npt.NDArray[np.int64]) -> Floats:
+    means, scales = find_scale(values, floors, rows)
+    return (values - means[rows]) * scales[rows]
+
+
 def test_standard_scores_know_no_scale_and_no_offset() -> None:
     values, rows = np.random.default_rng(0).random((12, 2)), np.repeat(np.arange(3), 4)
     floors = np.zeros((3, 2))
-    found, _ = standardise(values, floors, rows)
-    moved = standardise(values * np.array([5, 100]) + np.array([1, -3]), floors + np.array([1, -3]), rows)[0]
+    found = standardise(values, floors, rows)
+    moved = standardise(values * np.array([5, 100]) + np.array([1, -3]), floors + np.array([1, -3]), rows)
     np.testing.assert_allclose(moved, found, atol=1e-9)
-    assert not standardise(np.ones((4, 2)), np.ones((2, 2)), np.zeros(4, dtype=np.int64))[0].any()
+    assert not standardise(np.ones((4, 2)), np.ones((2, 2)), np.zeros(4, dtype=np.int64)).any()
 
 
 def plain_loss(coefficients: Floats, design: Floats, right: npt.NDArray[np.bool_], penalty: float, prior: Floats) -> float:

@@ -1,0 +1,108 @@
+"""Explanations: the parts of a label's log-odds, their words, and the sums that they make."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import logit
+from scoring.conftest import clinic as small_clinic
+from scoring.conftest import fit
+
+from plant_cli.api import SilentReporter, UsageError
+from plant_cli.data.word_analysis import PLAIN
+from plant_cli.scoring.calibration import Calibration, IsotonicMap
+from plant_cli.scoring.explanations import Explanation, explain
+from plant_cli.scoring.frequency_linear import FrequencyLinear
+from plant_cli.scoring.fused_scorers import Combination
+from plant_cli.scoring.models import TrainedModel
+from plant_cli.scoring.opened_models import open_model
+from plant_cli.scoring.top_labels import Scoring
+
+TEXT = "Chills and fever, nightly fever"
+STRAIGHT = Calibration(linear=FrequencyLinear(knots=np.array([1.0, 10.0]), weights=np.array([[0.5, 1.0]]), bias=np.array([-1.0, 0.0])))
+BENT = replace(STRAIGHT, maps=(IsotonicMap(least=1, logits=np.array([-9.0, -1.0, 0.5]), values=np.array([-7.0, -6.0, 3.0])),))
+
+
+def build(calibration: Calibration = STRAIGHT) -> TrainedModel:
+    scorers = fit().scorers
+    return TrainedModel(
+        combination=Combination(scorers=scorers, calibration=calibration, train_counts=scorers.train_counts), analyser=PLAIN
+    )
+
+
+def explain_all(model: TrainedModel, text: str) -> list[Explanation]:
+    return explain(model, text, range(4), small_clinic()[1], SilentReporter())
+
+
+def score(model: TrainedModel, text: str) -> Any:
+    scores = np.zeros(4)
+    top = model.score([text], Scoring(name="texts", k=4, batch=1, reporter=SilentReporter()))
+    scores[top.labels[0]] = top.scores[0]
+    return scores
+
+
+def check_sums(found: list[Explanation], scores: Any) -> None:
+    for one, shown in zip(found, scores, strict=True):
+        assert one.score == pytest.approx(shown, rel=1e-5)
+        assert one.log_odds == pytest.approx(logit(one.score), abs=1e-6)
+        assert one.log_odds == pytest.approx(one.base + sum(part.log_odds for part in one.parts), abs=1e-6)
+
+
+@pytest.mark.parametrize("calibration", [STRAIGHT, BENT])
+@pytest.mark.parametrize("text", [TEXT, "fever zzz qqq xyzzy", "zzz", ""])
+def test_base_and_parts_are_the_log_odds_that_are_shown(calibration: Calibration, text: str) -> None:
+    """Also behind isotonic maps, and where a text is drawn to base rates."""
+    model = build(calibration)
+    found = explain_all(model, text)
+    check_sums(found, score(model, text))
+    assert [part.name for part in found[0].parts] == ["words", "titles", "neighbours", "linear"]
+    assert text in (TEXT, "fever zzz qqq xyzzy") or not any(part.log_odds for one in found for part in one.parts)
+
+
+def test_words_add_up_to_their_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plant_cli.scoring.explanations.LEAST_WEIGHT", 0.0)
+    monkeypatch.setattr("plant_cli.scoring.known_words.COMMON", 1.0)  # "and" is in more than a fifth of train
+    for one in explain_all(build(), TEXT):
+        for part in one.parts:
+            assert part.weights.sum() == pytest.approx(part.log_odds, abs=1e-4)
+
+
+def test_words_are_where_they_are_in_the_text() -> None:
+    found = explain_all(build(), TEXT)[0]
+    linear = next(part for part in found.parts if part.name == "linear")
+    assert [TEXT[start:end] for start, end in linear.spans.tolist()] == ["Chills", "fever", "fever"]
+    assert linear.weights[0] > linear.weights[1] == linear.weights[2] > 0  # fever counts as much, once for each place
+
+
+def test_a_common_word_is_not_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    def mark(text: str) -> set[str]:
+        return {text[start:end] for part in explain_all(build(), text)[0].parts for start, end in part.spans.tolist()}
+
+    assert "fever" in mark(TEXT)
+    monkeypatch.setattr("plant_cli.scoring.known_words.COMMON_FROM", 1)
+    assert mark(TEXT) == {"nightly"}
+
+
+def test_as_json() -> None:
+    found = explain_all(build(), TEXT)[0].to_json()
+    assert list(found) == ["label", "title", "score", "log_odds", "base", "parts"]
+    assert list(found["parts"][0]) == ["name", "log_odds", "note", "words"]
+    assert list(found["parts"][0]["words"][0]) == ["start", "end", "weight"]
+
+
+@pytest.mark.parametrize("network", [True, False])
+def test_of_a_trained_run(clinic: Any, network: bool) -> None:
+    clinic("mig")
+    clinic("finetune", "finetune.init=random", f"finetune.network={str(network).lower()}")
+    opened = open_model(clinic.path)
+    text = "a cough and a fever"
+    suggested = opened.suggest([text], k=5)[0]
+    found = opened.explain(text, [one.label for one in suggested])
+    check_sums(found, [one.score for one in suggested])
+    assert [one.title for one in found] == [one.title for one in suggested]
+    assert (found[0].parts[0].name == "network") is network
+    with pytest.raises(UsageError, match="there is no label 'nowhere'"):
+        opened.explain(text, ["nowhere"])
