@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from plant_cli.api import ArtefactError, StageContext
-from plant_cli.commands.command_options import EvalOptions, PredictOptions, SuggestOptions
+from plant_cli.api.errors import missing_package
+from plant_cli.commands.command_options import EvalOptions, PredictOptions, ServeOptions, SuggestOptions
 from plant_cli.training.training_options import FinetuneOptions, PretrainOptions
 
 
@@ -45,3 +48,10 @@ def require_model(context: StageContext, options: SuggestOptions) -> None:
     """For `suggest`."""
     context.corpus()
     context.input("finetune", context.tag)
+
+
+def require_server(context: StageContext, options: ServeOptions) -> None:
+    """For `serve`."""
+    for name in ("fastapi", "uvicorn"):
+        if find_spec(name) is None:
+            raise missing_package(name, "which the server is made with", "serve", where="plant serve")

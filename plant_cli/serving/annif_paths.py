@@ -1,0 +1,165 @@
+"""The paths of Annif's REST interface, version 1, so that its clients and its backend `http` work unchanged.
+
+Source: annif/openapi/annif.yaml and annif/rest.py of Annif 1.4. A model is a project whose vocabulary is its labels.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from urllib.parse import parse_qsl
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+import plant_cli
+from plant_cli.data.languages import find_language
+from plant_cli.serving.http_bodies import MOST_LABELS, MOST_TEXTS, Decided, DocumentBody, LabelName, Probability, Words
+from plant_cli.serving.refusals import ANNIF, Refusal
+from plant_cli.serving.served_models import ServedModel
+from plant_cli.serving.service import Service
+
+DOCUMENTS_AT_ONCE = 32  # the most that Annif takes
+FIELDS = 100  # of a form
+Limit = Annotated[int, Field(ge=0, le=MOST_LABELS)]
+
+
+class AnnifBody(BaseModel):
+    """What Annif's clients send: unknown keys are allowed."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+
+class AnnifForm(BaseModel):
+    """The form of one text."""
+
+    text: Words
+    limit: Limit = 10
+    threshold: Probability = 0.0
+
+
+class AnnifDocument(AnnifBody):
+    """A document without labels."""
+
+    text: Words
+    document_id: Words | None = None
+
+
+class AnnifBatch(AnnifBody):
+    """Documents to label."""
+
+    documents: list[AnnifDocument] = Field(max_length=DOCUMENTS_AT_ONCE)
+
+
+class AnnifSubject(AnnifBody):
+    """A label that a person gave."""
+
+    uri: LabelName
+
+
+class IndexedDocument(AnnifBody):
+    """A document with labels that a person gave."""
+
+    text: Words | None = None
+    subjects: list[AnnifSubject] | None = Field(None, max_length=MOST_LABELS)
+
+
+class LanguageBody(AnnifBody):
+    """A text whose language is asked for."""
+
+    text: Words
+    languages: list[Annotated[str, Field(min_length=2, max_length=3)]] = Field(min_length=1, max_length=5)
+
+
+def annif_router(service: Service) -> APIRouter:
+    """The routes."""
+    router = APIRouter(prefix=ANNIF, tags=["Annif"])
+
+    def show_suggestions(answer: dict[str, Any]) -> list[dict[str, Any]]:
+        return [
+            {"uri": one["label"], "label": one["title"] or one["label"], "notation": None, "score": one["score"]}
+            for one in answer["suggestions"]
+        ]
+
+    async def suggest(name: str, texts: list[str], limit: int, threshold: float) -> list[list[dict[str, Any]]]:
+        answers = await service.suggest(service.find(name), texts, max(limit, 1), threshold)
+        return [show_suggestions(answer)[:limit] for answer in answers]
+
+    @router.get("/")
+    def info() -> dict[str, str]:
+        return {"title": "Annif REST API, answered by plant", "version": plant_cli.__version__}
+
+    @router.get("/vocabs")
+    def vocabularies() -> dict[str, Any]:
+        return {"vocabs": [_vocabulary(model) for model in service.models.values()]}
+
+    @router.get("/projects")
+    def projects() -> dict[str, Any]:
+        return {"projects": [_project(model) for model in service.models.values()]}
+
+    @router.get("/projects/{project_id}")
+    def project(project_id: str) -> dict[str, Any]:
+        return _project(service.find(project_id))
+
+    @router.post("/projects/{project_id}/suggest")
+    async def suggest_one(project_id: str, request: Request) -> dict[str, Any]:
+        form = AnnifForm.model_validate(_read_form(await request.body()))
+        return {"results": (await suggest(project_id, [form.text], form.limit, form.threshold))[0]}
+
+    @router.post("/projects/{project_id}/suggest-batch")
+    async def suggest_batch(
+        project_id: str, body: AnnifBatch, limit: Annotated[Limit, Query()] = 10, threshold: Annotated[Probability, Query()] = 0.0
+    ) -> list[dict[str, Any]]:
+        found = await suggest(project_id, [one.text for one in body.documents], limit, threshold)
+        return [{"results": results, "document_id": one.document_id} for results, one in zip(found, body.documents, strict=True)]
+
+    @router.post("/projects/{project_id}/learn", status_code=204)
+    def learn(project_id: str, body: Annotated[list[IndexedDocument], Field(max_length=MOST_TEXTS)]) -> Response:
+        model = service.find(project_id)
+        for one in body:
+            labels = dict.fromkeys(subject.uri for subject in one.subjects or ())
+            if one.text is not None and labels:
+                decisions = [Decided(label=label, decision="accept", score=None) for label in labels]
+                service.store(model, DocumentBody(id=None, text=one.text), None, decisions)
+        return Response(status_code=204)
+
+    @router.post("/detect-language")
+    def detect_language(body: LanguageBody) -> dict[str, Any]:
+        """One language gets all of the score: shares of several in one text are not measured."""
+        found = find_language(body.text)
+        known = found if found in body.languages else None
+        return {"results": [{"language": one, "score": float(one == known)} for one in (*dict.fromkeys(body.languages), None)]}
+
+    return router
+
+
+def _read_form(body: bytes) -> dict[str, str]:
+    try:
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, strict_parsing=True, errors="strict", max_num_fields=FIELDS)
+    except ValueError as error:
+        raise Refusal(
+            400,
+            "the form cannot be read",
+            where="the body",
+            expected="application/x-www-form-urlencoded in UTF-8, with the field text",
+            todo="send it as `curl --data-urlencode text=…` does",
+        ) from error
+    return dict(pairs)
+
+
+def _vocabulary(model: ServedModel) -> dict[str, Any]:
+    loaded = model.loaded
+    return {"vocab_id": model.id, "languages": [loaded.language], "size": len(loaded.opened.labels), "loaded": True}
+
+
+def _project(model: ServedModel) -> dict[str, Any]:
+    loaded = model.loaded
+    return {
+        "project_id": model.id,
+        "name": model.id,
+        "language": loaded.language,
+        "backend": {"backend_id": "plant"},
+        "vocab": _vocabulary(model),
+        "vocab_language": loaded.language,
+        "is_trained": True,
+        "modification_time": loaded.record.finished,
+    }

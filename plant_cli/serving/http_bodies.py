@@ -1,0 +1,161 @@
+"""What clients send and get, as OpenAPI describes it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+
+def _require_characters(text: str) -> str:
+    r"""Refuse halves of characters, which JSON can write (`\ud800`) and UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("the text has half a character (a lone surrogate)") from None
+    return text
+
+
+Words = Annotated[str, AfterValidator(_require_characters)]
+MOST_TEXTS, MOST_LABELS, MOST_PAIRS = 1000, 1000, 100_000
+Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+LabelName = Annotated[Words, Field(min_length=1, max_length=2000)]
+
+
+class Body(BaseModel):
+    """What a client sends: nothing is converted, and unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Reply(BaseModel):
+    """What a client gets."""
+
+
+class SuggestBody(Body):
+    """Texts to label."""
+
+    model: str | None = Field(None, description="The id of a model; by default the first one.")
+    texts: list[Words] | None = Field(None, min_length=1, max_length=MOST_TEXTS)
+    text: Words | None = Field(None, description="One text, instead of `texts`.")
+    limit: int = Field(20, ge=1, le=MOST_LABELS, description="Labels of each text, at most.")
+    threshold: Probability = Field(0.0, description="Lowest score of a label.")
+
+    @model_validator(mode="after")
+    def _has_texts(self) -> SuggestBody:
+        if (self.text is None) == (self.texts is None):
+            raise ValueError("either text or texts is needed")
+        if len(self.chosen) * self.limit > MOST_PAIRS:
+            raise ValueError(f"texts times limit may be {MOST_PAIRS:,} at most")
+        return self
+
+    @property
+    def chosen(self) -> list[str]:
+        """The texts."""
+        return [self.text] if self.text is not None else self.texts or []
+
+
+class SuggestedLabel(Reply):
+    """A label that is suggested for a text."""
+
+    label: str
+    title: str | None
+    score: float = Field(description="Its probability, calibrated.")
+    threshold: float | None = Field(description="The score from which it is assigned; null: never.")
+    band: Literal["assign", "review", "reject"]
+
+
+class TextSuggestions(Reply):
+    """The labels of a text, best first."""
+
+    suggestions: list[SuggestedLabel]
+    note: str | None = Field(None, description="Why there are none, or why they are not to be trusted.")
+
+
+class SuggestReply(Reply):
+    """The labels of all texts, in their order."""
+
+    model: str
+    results: list[TextSuggestions]
+
+
+class ModelReply(Reply):
+    """A model."""
+
+    id: str
+    title: str
+    labels: int
+    documents: int = Field(description="Documents that it was trained on.")
+    parts: list[str]
+    assign: float | None = Field(description="The score from which labels are assigned; null where each label has its own.")
+    review: float | None = Field(
+        description="The score from which labels are reviewed; null where each label has its own, or none has one."
+    )
+    network: bool
+
+
+class LabelReply(Reply):
+    """A label of a model."""
+
+    label: str
+    title: str | None
+    documents: int = Field(description="Training documents that have it.")
+
+
+class Decided(Body):
+    """What a person decided on a label."""
+
+    label: LabelName
+    decision: Literal["accept", "reject"]
+    score: Probability | None = Field(None, description="As it was suggested; left out for a label that a person added.")
+
+
+class DocumentBody(Body):
+    """A document."""
+
+    id: Words | None = Field(None, min_length=1, max_length=500, description="By default a hash of the text.")
+    text: Words
+
+
+class FeedbackBody(Body):
+    """Decisions on the labels of a document."""
+
+    model: str | None = None
+    document: DocumentBody
+    who: Words | None = Field(None, max_length=200)
+    decisions: list[Decided] = Field(min_length=1, max_length=MOST_LABELS)
+
+    @model_validator(mode="after")
+    def _decides_once(self) -> FeedbackBody:
+        if len({one.label for one in self.decisions}) < len(self.decisions):
+            raise ValueError("a label is decided on twice")
+        return self
+
+
+class FeedbackReply(Reply):
+    """What was stored."""
+
+    stored: int
+    unknown: list[str] = Field([], description="Labels that the model does not have; the decisions on them were stored, too.")
+
+
+class HealthReply(Reply):
+    """That the server works."""
+
+    status: Literal["ok"]
+    models: int
+
+
+class ErrorParts(Reply):
+    """What went wrong."""
+
+    what: str
+    where: str
+    expected: str
+    todo: str
+
+
+class ErrorReply(Reply):
+    """An error."""
+
+    error: ErrorParts

@@ -1,0 +1,281 @@
+"""The models of a server: each is loaded once, and one thread of its own scores the texts that wait for it, some at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property, partial
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plant_cli.api import ArtefactError, PlantError, Request, SilentReporter
+from plant_cli.data.records import StageRecord
+from plant_cli.runs.folder import Run
+from plant_cli.runs.runner import RequestRunner
+from plant_cli.scoring.known_words import LITTLE
+from plant_cli.scoring.models import has_network
+from plant_cli.scoring.opened_models import OpenModel, open_in
+from plant_cli.scoring.top_labels import Scoring, TopLabels
+from plant_cli.serving.label_search import LabelSearch
+
+TEXTS_AT_ONCE = 32  # texts that are scored in one go
+FIRST_TITLES = 100  # the text that a model is tried with
+NOTES = {
+    "empty": "the text is empty",
+    "nothing": "no word of the text is one that the model learned from",
+    "little": "the text has few words that the model knows, or common ones: scores are near base rates",
+}
+
+
+class Deaf(SilentReporter):
+    """A reporter that keeps nothing: a server runs for months."""
+
+    def note(self, message: str) -> None:
+        """Forget a note."""
+
+    def warn(self, message: str) -> None:
+        """Forget a warning."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadedModel:
+    """What was read from a run at one time."""
+
+    opened: OpenModel
+    record: StageRecord  # of the stage `finetune`
+    documents: int  # of train
+    language: str  # of most documents, ISO 639-1
+    network: bool
+
+    @cached_property
+    def search(self) -> LabelSearch:
+        """Finds labels by name."""
+        return LabelSearch(self.opened.labels)
+
+    @cached_property
+    def positions(self) -> Mapping[str, int]:
+        """The position of each label."""
+        return {label: place for place, label in enumerate(self.opened.labels.ids)}
+
+    def decide(self, place: int, score: float) -> str:
+        """`assign`, `review` or `reject` for a label with this score."""
+        return self.opened.thresholds.decide(np.array([[place]]), np.array([[score]]))[0][0]
+
+    @property
+    def parts(self) -> list[str]:
+        """The network and the scorers of the model."""
+        scorers = self.opened.model.scorers
+        return [*(["network"] if self.network else []), *([] if scorers is None else (one.name for one in scorers.scorers))]
+
+    def suggest(self, texts: Sequence[str], limit: int) -> list[dict[str, Any]]:
+        """The best labels of each text, as `POST /api/suggest` gives them; none for a text that tells the model nothing."""
+        top = self.opened.model.score(texts, Scoring(name="texts", k=limit, batch=TEXTS_AT_ONCE, reporter=self.opened.reporter))
+        told = self.opened.find_told([""] * len(texts), texts, top)
+        cuts, bands = self.opened.thresholds.select(top.labels), self.opened.thresholds.decide(top.labels, top.scores)
+        labels = self.opened.labels
+        answers = []
+        for row, text in enumerate(texts):
+            columns = (top.labels[row].tolist(), top.scores[row].tolist(), cuts[row].tolist(), bands[row])
+            suggestions = [
+                {
+                    "label": labels.ids[label],
+                    "title": labels.titles[label],
+                    "score": score,
+                    "threshold": _finite(threshold),
+                    "band": band,
+                }
+                for label, score, threshold, band in zip(*columns, strict=True)
+            ]
+            note = _remark(text, top, row)
+            answers.append({"suggestions": suggestions if told[row] else [], **({} if note is None else {"note": note})})
+        return answers
+
+    def describe(self, name: str) -> dict[str, Any]:
+        """The model as `GET /api/models` lists it."""
+        thresholds = self.opened.thresholds
+        return {
+            "id": name,
+            "title": name,
+            "labels": len(self.opened.labels),
+            "documents": self.documents,
+            "parts": self.parts,
+            "assign": _single(thresholds.value),
+            "review": _single(thresholds.review),
+            "network": self.network,
+        }
+
+
+def _finite(number: float) -> float | None:
+    return number if np.isfinite(number) else None
+
+
+def _single(value: float | npt.NDArray[np.float64] | None) -> float | None:
+    """A threshold that is one for all labels; None where each has its own."""
+    return None if value is None or isinstance(value, np.ndarray) else _finite(value)
+
+
+def _remark(text: str, top: TopLabels, row: int) -> str | None:
+    if not text.strip():
+        return NOTES["empty"]
+    if top.trust is None or top.trust[row] >= LITTLE:
+        return None
+    return NOTES["little" if top.trust[row] > 0 else "nothing"]
+
+
+@dataclass(kw_only=True)
+class Waiting:
+    """Something that a model is to do."""
+
+    work: Callable[[LoadedModel], Any] | None = None  # None: texts are to be scored, together with others
+    texts: Sequence[str] = ()
+    limit: int = 0
+    result: Future[Any] = field(default_factory=Future)
+
+
+class ServedModel:
+    """A model and the thread that asks it; it is replaced as a whole, between two jobs."""
+
+    def __init__(self, request: Request, path: Path, tag: str | None, batch_wait: float = 0.0) -> None:
+        self.id = path.absolute().name
+        self._request, self._path, self._tag, self._batch_wait = request, path, tag, batch_wait
+        self._waiting: SimpleQueue[Waiting | None] = SimpleQueue()
+        self.loaded = self._load()
+        self.loaded_at = datetime.now().astimezone()
+        self._thread = Thread(target=self._work, name=f"model {self.id}", daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Callable[[LoadedModel], Any]) -> Future[Any]:
+        """Have the model's thread do something; the result comes with the future."""
+        job = Waiting(work=work)
+        self._waiting.put(job)
+        return job.result
+
+    def score(self, texts: Sequence[str], limit: int) -> list[Future[Any]]:
+        """Have texts scored: a future for every `TEXTS_AT_ONCE` of them, with a list of answers (`LoadedModel.suggest`)."""
+        jobs = [Waiting(texts=texts[first : first + TEXTS_AT_ONCE], limit=limit) for first in range(0, len(texts), TEXTS_AT_ONCE)]
+        for job in jobs:
+            self._waiting.put(job)
+        return [job.result for job in jobs]
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs wait."""
+        return self._waiting.qsize()
+
+    def close(self) -> None:
+        """End the thread once all jobs are done."""
+        self._waiting.put(None)
+        self._thread.join()
+
+    def reload(self, *, force: bool = False) -> bool:
+        """Load the model anew if its training was repeated since (or `force`); True if it was loaded. The old one works on until then.
+
+        Raises:
+            PlantError: the new one cannot be read; the old one stays.
+        """
+        record = Run.open(self._path).stage("finetune", self._tag).record()
+        if record is None or record.status != "done" or (record == self.loaded.record and not force):
+            return False
+        self.loaded = self._load()
+        self.loaded_at = datetime.now().astimezone()
+        return True
+
+    def _load(self) -> LoadedModel:
+        context = RequestRunner(replace(self._request, run_path=self._path)).open("serve", self._tag)
+        with context.reading_whole():
+            opened, folder, corpus = open_in(context), context.input("finetune", self._tag), context.open_corpus()
+            record = Run.open(self._path).stage("finetune", self._tag).record()
+        assert record is not None  # its folder was just read
+        loaded = LoadedModel(
+            opened=replace(opened, reporter=Deaf()),
+            record=record,
+            documents=corpus.sizes["train"],
+            language=next(iter(corpus.record.analyser.shares), "en"),
+            network=has_network(folder),
+        )
+        loaded.suggest([" ".join(filter(None, corpus.labels.titles[:FIRST_TITLES]))], 1)  # what is read at first use is read now
+        return loaded
+
+    def _work(self) -> None:
+        ends = False
+        while not ends and (first := self._waiting.get()) is not None:
+            jobs, ends = self._gather(first)
+            _do(self.loaded, [job for job in jobs if job.result.set_running_or_notify_cancel()])
+
+    def _gather(self, first: Waiting) -> tuple[list[Waiting], bool]:
+        """The jobs that wait now, or arrive within the time that is waited for more, as far as they fit; and whether none may follow."""
+        jobs, until = [first], time.monotonic() + self._batch_wait
+        while sum(len(job.texts) for job in jobs) < TEXTS_AT_ONCE:
+            try:
+                job = self._waiting.get(timeout=max(0.0, until - time.monotonic()))
+            except Empty:
+                break
+            if job is None:
+                return jobs, True
+            jobs.append(job)
+        return jobs, False
+
+
+def _do(loaded: LoadedModel, jobs: Sequence[Waiting]) -> None:
+    """Do some jobs; texts are scored together."""
+    for job in jobs:
+        if job.work is not None:
+            _finish([job], partial(_work_alone, loaded, job.work))
+    together = [job for job in jobs if job.work is None]
+    if together:
+        _finish(together, lambda: _score_together(loaded, together))
+
+
+def _work_alone(loaded: LoadedModel, work: Callable[[LoadedModel], Any]) -> list[Any]:
+    return [work(loaded)]
+
+
+def _score_together(loaded: LoadedModel, jobs: Sequence[Waiting]) -> list[list[dict[str, Any]]]:
+    answers = iter(loaded.suggest([text for job in jobs for text in job.texts], max(job.limit for job in jobs)))
+    parts = [[next(answers) for _ in job.texts] for job in jobs]
+    return [
+        [{**answer, "suggestions": answer["suggestions"][: job.limit]} for answer in part] for job, part in zip(jobs, parts, strict=True)
+    ]
+
+
+def _finish(jobs: Sequence[Waiting], work: Callable[[], Sequence[Any]]) -> None:
+    """Give each job its result, or all of them the error."""
+    try:
+        for job, result in zip(jobs, work(), strict=True):
+            job.result.set_result(result)
+    except BaseException as error:
+        for job in jobs:
+            job.result.set_exception(error)
+
+
+def open_models(request: Request, paths: Sequence[Path], tag: str | None, batch_wait: float) -> dict[str, ServedModel]:
+    """The models of these runs by id, the name of each folder."""
+    names = [path.absolute().name for path in paths]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise ArtefactError(
+            f"two runs are called '{repeated}'",
+            where=", ".join(str(path) for path, name in zip(paths, names, strict=True) if name == repeated),
+            expected="folders with different names, which are the ids of the models",
+            todo="rename one of the folders, or make a link to it with another name",
+        )
+    return {name: ServedModel(request, path, tag, batch_wait) for name, path in zip(names, paths, strict=True)}
+
+
+def renew(models: Sequence[ServedModel], *, force: bool = False) -> None:
+    """Load models anew whose training was repeated; what goes wrong is a warning, and the old model stays."""
+    for model in models:
+        reporter = model._request.reporter
+        try:
+            if model.reload(force=force):
+                reporter.note(f"{model.id}: the model was loaded anew, {len(model.loaded.opened.labels):,} labels")
+        except (PlantError, OSError) as error:
+            reporter.warn(f"{model.id}: the new model could not be loaded, and the one before goes on: {error}")

@@ -1,0 +1,168 @@
+"""The paths under /api: the scores of `suggest`, labels by name, feedback that is kept, and errors in four parts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from plant_cli.scoring.opened_models import open_model
+from plant_cli.serving.served_models import NOTES, ServedModel
+
+UNKNOWN = "xqzw vbnm"
+
+
+@pytest.fixture
+def text(models: dict[str, ServedModel]) -> str:
+    """Words of training documents."""
+    scorers = models["clinic"].loaded.opened.model.scorers
+    assert scorers is not None
+    assert scorers.known is not None
+    return " ".join(scorers.known.words[:40])
+
+
+def test_suggestions_are_those_of_the_model(client: TestClient, scorers_run: Path, text: str) -> None:
+    answer = client.post("/api/suggest", json={"texts": [text, " ", UNKNOWN], "limit": 3})
+    expected = open_model(scorers_run).suggest([text], k=3)[0]
+    assert answer.status_code == 200
+    first, empty, unknown = answer.json()["results"]
+    assert first == {
+        "suggestions": [
+            {"label": one.label, "title": one.title, "score": one.score, "threshold": one.threshold, "band": one.band} for one in expected
+        ]
+    }
+    assert empty == {"suggestions": [], "note": NOTES["empty"]}
+    assert unknown == {"suggestions": [], "note": NOTES["nothing"]}
+
+
+def test_texts_of_several_requests_are_scored_together_and_parted(models: dict[str, ServedModel], text: str) -> None:
+    model = models["clinic"]
+    alone = [model.score([text], limit)[0].result() for limit in (1, 5)]
+    futures = [model.score([text], limit)[0] for limit in (1, 5)] + [model.submit(lambda loaded: loaded.documents)]
+    assert [future.result() for future in futures] == [*alone, model.loaded.documents]
+    assert [len(one[0]["suggestions"]) for one in alone] == [1, 5]
+
+
+def test_low_scores_are_left_out(client: TestClient, text: str) -> None:
+    scores = [one["score"] for one in client.post("/api/suggest", json={"text": text}).json()["results"][0]["suggestions"]]
+    asked = client.post("/api/suggest", json={"text": text, "threshold": scores[2]}).json()["results"][0]["suggestions"]
+    assert [one["score"] for one in asked] == [score for score in scores if score >= scores[2]]
+
+
+def test_models_are_described(client: TestClient, models: dict[str, ServedModel]) -> None:
+    (model,) = client.get("/api/models").json()
+    assert model == models["clinic"].loaded.describe("clinic")
+    assert (model["id"], model["labels"], model["network"]) == ("clinic", 12, False)
+    assert model["parts"] == ["words", "titles", "neighbours", "linear"]
+
+
+def test_labels_are_found_by_parts_of_their_names(client: TestClient, models: dict[str, ServedModel]) -> None:
+    index = models["clinic"].loaded.opened.labels
+    every = client.get("/api/labels").json()
+    assert [one["documents"] for one in every] == sorted(index.train_counts, reverse=True)
+    title = index.titles[4] or ""
+    assert client.get("/api/labels", params={"q": title.upper(), "limit": 1}).json() == [
+        {"label": index.ids[4], "title": title, "documents": index.train_counts[4]}
+    ]
+    assert client.get("/api/labels", params={"q": index.ids[7]}).json()[0]["label"] == index.ids[7]
+    assert client.get("/api/labels", params={"q": "nothing like it"}).json() == []
+
+
+def test_decisions_are_kept_in_the_form_of_a_review(client: TestClient, feedback: Any, models: dict[str, ServedModel]) -> None:
+    labels = models["clinic"].loaded.opened.labels
+    decisions = [{"label": labels.ids[0], "decision": "accept", "score": 1.0}, {"label": "retired", "decision": "reject"}]
+    answer = client.post("/api/feedback", json={"document": {"id": "d1", "text": "täxt\nb"}, "who": "eva", "decisions": decisions})
+    assert answer.json() == {"stored": 2, "unknown": ["retired"]}
+    rows = [json.loads(line) for line in feedback.path.read_text("utf-8").splitlines()]
+    assert all(row.pop("time") for row in rows)
+    shared = {"doc_id": "d1", "heading": "", "text": "täxt\nb", "evidence": "", "who": "eva", "model": "clinic"}
+    assert rows == [
+        {**shared, "label": labels.ids[0], "title": labels.titles[0], "score": 1.0, "band": "assign", "decision": "accept"},
+        {**shared, "label": "retired", "title": None, "score": None, "band": "", "decision": "reject"},
+    ]
+
+
+def test_the_page_and_the_look_of_the_operator(client: TestClient) -> None:
+    page = client.get("/")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert "script-src 'self'" in page.headers["content-security-policy"]
+    assert client.get("/page/index.html").content == page.content
+    assert client.get("/api/health").json() == {"status": "ok", "models": 1}
+    client.post("/api/suggest", json={"texts": ["a", "b"]})
+    metrics = client.get("/metrics").text
+    assert "plant_texts_total 2" in metrics
+    assert 'plant_requests_total{path="/api/suggest",status="200"} 1' in metrics
+    assert 'plant_request_seconds_bucket{le="+Inf"} 4' in metrics
+    schema = client.get("/openapi.json").json()
+    assert {"/api/suggest", "/api/feedback", "/v1/projects/{project_id}/suggest"} <= set(schema["paths"])
+
+
+DEEP = b'{"texts":' + b"[" * 50_000
+SUGGEST, FEEDBACK = "/api/suggest", "/api/feedback"
+DECIDED = '{"document":{"text":"a"},"decisions":[%s]}'
+ONE = '{"label":"a","decision":"accept"}'
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "where"),
+    [
+        (SUGGEST, b'{"text":', 400, "body, 8"),
+        (SUGGEST, DEEP, 400, SUGGEST),
+        (SUGGEST, b'{"text":"\xff"}', 400, SUGGEST),
+        (SUGGEST, b'{"text":' + b"1" * 5000 + b"}", 400, SUGGEST),
+        (SUGGEST, '{"text":"\\ud800"}', 422, "body, text"),
+        (SUGGEST, '{"text":5}', 422, "body, text"),
+        (SUGGEST, "[]", 422, "body"),
+        (SUGGEST, "", 422, "body"),
+        (SUGGEST, "{}", 422, "body"),
+        (SUGGEST, '{"text":"a","texts":["a"]}', 422, "body"),
+        (SUGGEST, '{"texts":[]}', 422, "body, texts"),
+        (SUGGEST, '{"texts":["a",null]}', 422, "body, texts, 1"),
+        (SUGGEST, '{"texts":[' + '"a",' * 1000 + '"a"]}', 422, "body, texts"),
+        (SUGGEST, '{"texts":[' + '"a",' * 200 + '"a"],"limit":1000}', 422, "body"),
+        (SUGGEST, '{"text":"a","limit":"5"}', 422, "body, limit"),
+        (SUGGEST, '{"text":"a","limit":true}', 422, "body, limit"),
+        (SUGGEST, '{"text":"a","limit":0}', 422, "body, limit"),
+        (SUGGEST, '{"text":"a","threshold":NaN}', 422, "body, threshold"),
+        (SUGGEST, '{"text":"a","treshold":0.5}', 422, "body, treshold"),
+        (SUGGEST, '{"text":"a","model":"other"}', 404, "model"),
+        (SUGGEST, " " * 100_001, 413, "the body"),
+        (FEEDBACK, DECIDED % "", 422, "body, decisions"),
+        (FEEDBACK, DECIDED % f"{ONE},{ONE}", 422, "body"),
+        (FEEDBACK, DECIDED % ONE.replace("accept", "yes"), 422, "body, decisions, 0, decision"),
+        (FEEDBACK, DECIDED % ONE.replace("}", ',"score":1.5}'), 422, "body, decisions, 0, score"),
+        ("/api/other", "{}", 404, "/api/other"),
+        ("/api/models", "{}", 405, "/api/models"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_four_parts(client: TestClient, path: str, body: Any, status: int, where: str) -> None:
+    answer = client.post(path, content=body, headers={"content-type": "application/json"})
+    parts = answer.json()["error"]
+    assert (answer.status_code, parts["where"]) == (status, where), parts
+    assert all(parts.values())
+    assert client.log == []  # type: ignore[attr-defined]
+
+
+def test_a_form_of_another_page_is_no_request(client: TestClient) -> None:
+    """A browser sends such a body to any server, without asking it first."""
+    assert client.post(SUGGEST, content='{"text":"a"}', headers={"content-type": "text/plain"}).status_code == 422
+
+
+def test_without_a_file_no_feedback_is_taken(serve: Any) -> None:
+    answer = serve(keeps=False).post(FEEDBACK, content=DECIDED % ONE, headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()["error"]["what"]) == (404, "this server keeps no feedback")
+
+
+def test_a_mistake_of_the_program_shows_no_text(client: TestClient, models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise KeyError("secret text")
+
+    monkeypatch.setattr(type(models["clinic"].loaded), "suggest", fail)
+    answer = client.post(SUGGEST, json={"text": "secret text"})
+    assert (answer.status_code, answer.json()["error"]["what"]) == (500, "the server made a mistake")
+    (line,) = client.log  # type: ignore[attr-defined]
+    assert line.startswith("a mistake of the program while it answered a request: KeyError at test_application.py:")
+    assert "secret" not in line + answer.text
