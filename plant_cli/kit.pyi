@@ -292,9 +292,6 @@ from plant_cli.scoring.lexical import (
     score_passages as score_passages,
 )
 from plant_cli.scoring.lexical import (
-    score_words as score_words,
-)
-from plant_cli.scoring.lexical import (
     stack_rows as stack_rows,
 )
 from plant_cli.scoring.lexical import (
@@ -345,6 +342,9 @@ from plant_cli.scoring.sparse_scores import (
 )
 from plant_cli.scoring.sparse_scores import (
     keep_best as keep_best,
+)
+from plant_cli.scoring.sparse_scores import (
+    multiply_best as multiply_best,
 )
 from plant_cli.scoring.sparse_scores import (
     multiply_signed as multiply_signed,

@@ -17,7 +17,7 @@ from scipy.sparse import csr_array, diags_array, hstack, vstack
 from plant_cli.api.scorers import Documents
 from plant_cli.data.blocks import at_most
 from plant_cli.data.words import choose_columns
-from plant_cli.scoring.sparse_scores import LABELS_LISTED, SparseScores, keep_best, multiply_best, no_scores, score_blocks
+from plant_cli.scoring.sparse_scores import LABELS_LISTED, SparseScores, keep_best, no_scores, score_blocks
 
 AnyFloats = npt.NDArray[np.floating[Any]]
 
@@ -176,14 +176,6 @@ Measure = Callable[[Counts, Counts, Counts, int], Floats]
 """Relevance, ≥ 0, from documents with word and label, with the word, with the label [P], and documents in all."""
 
 
-def score_words(documents: csr_array, relevance: csr_array, k: int = LABELS_LISTED, *, unit: bool = True) -> SparseScores:
-    """Cosines of documents, csr [B, V] with rows of length 1, with the relevance of words for labels, csr [L, V].
-
-    Rows of the relevance are scaled to length 1, unless `unit` is false: they lost words after they had been.
-    """
-    return multiply_best(documents, unit_rows(relevance) if unit else relevance, k)
-
-
 def measure_relevance(
     counts: csr_array,
     gold: csr_array,
@@ -229,7 +221,7 @@ def leave_out_words(
     weights: AnyFloats | None = None,
     advance: Callable[[int], None] = lambda labels: None,
 ) -> SparseScores:
-    """`score_words` of training documents, each as if relevance and idf had been computed without it; exact.
+    """Cosines of training documents with the relevance of words for labels, each as if computed without it; exact.
 
     A document changes the counts of its own words and labels alone, so that the cosine with a label follows from two sparse products
     instead of a table for each document: the squared length of the label's relevance is that over all words, corrected for the

@@ -295,10 +295,10 @@ class _TermProducts:
         """What documents have of the terms of labels [P, T], for P pairs of label and document, csr [R, N], and terms [R, T]."""
         by_document = csr_array((np.arange(met.nnz), met.indices, met.indptr), shape=met.shape).tocsc()  # the pairs by number
         row, cells = np.zeros(len(self._place), dtype=np.float32), np.empty((met.nnz, wanted.shape[1]), dtype=np.float32)
-        for document, (first, last) in enumerate(pairwise(by_document.indptr)):
-            if first < last:
-                inside = slice(*self._documents.indptr[document : document + 2])
-                row[self._documents.indices[inside]] = self._documents.data[inside]
-                cells[by_document.data[first:last]] = row[wanted[by_document.indices[first:last]]]
-                row[self._documents.indices[inside]] = 0
+        for document in np.unique(met.indices).tolist():
+            pairs = slice(*by_document.indptr[document : document + 2])
+            inside = slice(*self._documents.indptr[document : document + 2])
+            row[self._documents.indices[inside]] = self._documents.data[inside]
+            cells[by_document.data[pairs]] = row[wanted[by_document.indices[pairs]]]
+            row[self._documents.indices[inside]] = 0
         return cells

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ DOCUMENTS_PER_LEFT_OUT = 5  # no more than one training document in so many is l
 DOCUMENT_LABEL_PAIRS = 1 << 24  # (document, label) pairs held at a time by each thread
 BYTES_OF_A_PAIR = 48  # several numbers of each are held
 BLOCKS_TOGETHER = 8  # threads, at most
+LABELS_WRITTEN_OUT = 1 << 14  # labels up to which products for all of them are written out, zeros too
 DOCUMENTS_BETWEEN_CHECKS = 64  # documents ranked between two checks whether the user stops
 
 
@@ -230,20 +232,37 @@ def cut_folds(documents: int, wanted: int) -> list[Ints]:
     return [np.flatnonzero(fold == part) for part in range(number)]
 
 
-def multiply_best(documents: csr_array, by_label: csr_array, k: int = LABELS_LISTED) -> SparseScores:
-    """The k labels, csr [L, V], of highest dot product above 0 for each document, csr [B, V]."""
-    columns = csr_array(by_label.T)
+def multiply_best(documents: csr_array, by_term: csr_array, k: int = LABELS_LISTED) -> SparseScores:
+    """The k labels of highest dot product above 0 for each document, csr [B, V], by weights of terms for labels, csr [V, L]."""
 
     def multiply(block: slice) -> csr_array:
-        products = csr_array(documents[block] @ columns)
+        products = csr_array(documents[block] @ by_term)
         products.data = np.maximum(products.data, 0)
         products.eliminate_zeros()
         return products
 
-    return score_blocks(documents.shape[0], by_label.shape[0], multiply, k)
+    return score_blocks(documents.shape[0], by_term.shape[1], multiply, k)
 
 
-def multiply_signed(documents: csr_array, by_label: csr_array, k: int = LABELS_LISTED) -> SparseScores:
+def multiply_signed(documents: csr_array, by_term: csr_array, k: int = LABELS_LISTED) -> SparseScores:
     """The k labels of highest dot product for each document, products below 0 too; arguments as those of `multiply_best`."""
-    columns = csr_array(by_label.T)
-    return score_blocks(documents.shape[0], by_label.shape[0], lambda block: (documents[block] @ columns).toarray().astype(np.float32), k)
+
+    def multiply(block: slice) -> Floats32 | csr_array:
+        products = csr_array(documents[block] @ by_term, dtype=np.float32)
+        return store_zeros(products, k) if by_term.shape[1] > LABELS_WRITTEN_OUT else products.toarray()
+
+    return score_blocks(documents.shape[0], by_term.shape[1], multiply, k)
+
+
+def store_zeros(scores: csr_array, k: int) -> csr_array:
+    """Scores, csr [B, L], with those zeros stored that are among the k best of a document: the first labels of score 0."""
+    cells = []
+    for first, last in pairwise(scores.indptr):
+        labels, values = scores.indices[first:last], scores.data[first:last]
+        if np.count_nonzero(values > 0) <= k:
+            more = np.setdiff1d(np.arange(min(scores.shape[1], len(labels) + k)), labels)
+            labels, values = np.concatenate([labels, more]), np.concatenate([values, np.zeros(len(more), dtype=values.dtype)])
+        cells.append((values, labels))
+    ends = np.cumsum([0, *(len(values) for values, _ in cells)])
+    data, indices = (np.concatenate([*parts, []]) for parts in (zip(*cells, strict=True) if cells else ((), ())))
+    return csr_array((data.astype(np.float32), indices.astype(np.int32), ends), shape=scores.shape)

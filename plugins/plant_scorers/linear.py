@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,11 @@ class LinearScorer:
 
     def score(self, documents: Documents) -> list[csr_array]:
         """One view."""
-        return [multiply_signed(self.vectoriser.transform(documents), self.weights).matrix]
+        return [multiply_signed(self.vectoriser.transform(documents), self._by_term).matrix]
+
+    @cached_property
+    def _by_term(self) -> csr_array:
+        return csr_array(self.weights.T)
 
     def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
         """The words of the document that add most to the score, each with its n-grams."""

@@ -13,6 +13,8 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import Counts, Documents, FittedScorer, Reason, ScorerInput
 from plant_cli.kit import (
+    LABELS_LISTED,
+    NearestDocuments,
     choose_columns,
     count_known,
     document_frequencies,
@@ -21,11 +23,12 @@ from plant_cli.kit import (
     leave_out_words,
     make_vectors,
     measure_relevance,
+    multiply_best,
     mutual_information,
     no_scores,
     pack_matrix,
     pack_strings,
-    score_words,
+    score_blocks,
     unpack_matrix,
     unpack_strings,
     weigh_numbers,
@@ -33,6 +36,7 @@ from plant_cli.kit import (
 from plant_scorers import WordsOptions
 from plant_scorers.vectors import name_largest
 
+LABELS_COMPARED = 1_000  # by all words, of those that share rare words with a document
 Integers = npt.NDArray[np.int64]
 
 
@@ -58,7 +62,7 @@ def fit(options: WordsOptions, given: ScorerInput) -> FittedScorer:
             left_out = leave_out_words(
                 counts, given.gold, positive_information, given.rows, min_df=options.min_df, weights=weights, advance=task.advance
             ).matrix
-    return FittedScorer(scorer=WordScorer(words=words, idf=idf, relevance=relevance), left_out=[left_out])
+    return FittedScorer(scorer=WordScorer(words=words, idf=idf, relevance=relevance, exact=options.exact), left_out=[left_out])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +72,7 @@ class WordScorer:
     words: Sequence[str]  # the vocabulary [V]
     idf: npt.NDArray[np.float32]  # inverse document frequency of each word [V]
     relevance: csr_array  # of words for labels, csr [L, V]; rows of length 1, less what was pruned
+    exact: int  # labels up to which all are compared
 
     @cached_property
     def _places(self) -> Mapping[str, int]:
@@ -78,7 +83,19 @@ class WordScorer:
 
     def score(self, documents: Documents) -> list[csr_array]:
         """One view."""
-        return [score_words(self._transform(documents), self.relevance, unit=False).matrix]
+        vectors, labels = self._transform(documents), self.relevance.shape[0]
+        if labels <= self.exact:
+            return [multiply_best(vectors, self._by_word).matrix]
+        return [score_blocks(len(documents), labels, lambda block: self._nearest.find(vectors[block], LABELS_LISTED)).matrix]
+
+    @cached_property
+    def _by_word(self) -> csr_array:
+        return csr_array(self.relevance.T)
+
+    @cached_property
+    def _nearest(self) -> NearestDocuments:
+        """Labels are found as documents are that have their words."""
+        return NearestDocuments(self.relevance, candidates=LABELS_COMPARED)
 
     def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
         """The words of the document that add most to the cosine."""
@@ -98,4 +115,5 @@ class WordScorer:
     @classmethod
     def load(cls, options: WordsOptions, tensors: Mapping[str, npt.NDArray[Any]]) -> WordScorer:
         """From arrays."""
-        return cls(words=unpack_strings(tensors["words"]), idf=tensors["idf"], relevance=unpack_matrix("relevance", tensors))
+        words, relevance = unpack_strings(tensors["words"]), unpack_matrix("relevance", tensors)
+        return cls(words=words, idf=tensors["idf"], relevance=relevance, exact=options.exact)

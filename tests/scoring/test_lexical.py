@@ -35,7 +35,6 @@ from plant_cli.scoring.lexical import (
     make_vectors,
     measure_relevance,
     score_passages,
-    score_words,
     unit_rows,
     weigh_counts,
     weigh_numbers,
@@ -268,8 +267,8 @@ def test_words_and_pieces_with_digits_count_less() -> None:
 def test_a_label_that_only_the_document_has_says_nothing_of_it(drawn: Drawn) -> None:
     assert leave_out_words(drawn.counts, drawn.gold, positive_information, k=99).matrix.toarray()[3, 0] == 0.0
     vectors = make_vectors(drawn.counts, inverse_frequency(30, document_frequencies(drawn.counts)))
-    whole = score_words(vectors, measure_relevance(drawn.counts, drawn.gold, positive_information), k=99)
-    assert whole.matrix.toarray()[3, 0] > 0.5
+    whole = vectors @ measure_relevance(drawn.counts, drawn.gold, positive_information).T
+    assert whole.toarray()[3, 0] > 0.5
 
 
 def test_only_the_documents_asked_for_are_scored(drawn: Drawn) -> None:
@@ -323,19 +322,6 @@ def test_slices_of_labels_meet_no_more_words_than_they_may(drawn: Drawn) -> None
     met = (drawn.gold.T @ (drawn.counts > 0)).toarray() > 0
     assert all(met[part].sum() <= 40 or part.stop == part.start + 1 for part in slices)
     assert cut_by_words(drawn.counts, csr_array((30, 0))) == []
-
-
-def test_scores_are_cosines_whatever_the_scale_of_a_label(drawn: Drawn) -> None:
-    vectors = unit_rows(drawn.counts)
-    relevance = measure_relevance(drawn.counts, drawn.gold, positive_information)
-    scores = score_words(vectors, relevance, k=99).matrix.toarray()
-    rows = relevance.toarray()
-    for d, vector in enumerate(vectors.toarray()):
-        for label, row in enumerate(rows):
-            length = math.hypot(*row)
-            assert scores[d, label] == pytest.approx(float(vector @ row) / length if length else 0.0, abs=1e-6)
-    scaled = csr_array(np.diag(np.arange(1.0, 10)) @ rows)
-    np.testing.assert_allclose(score_words(vectors, scaled, k=99).matrix.toarray(), scores, atol=1e-6)
 
 
 def test_another_order_of_labels_moves_their_scores_with_them(drawn: Drawn) -> None:

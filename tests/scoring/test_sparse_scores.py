@@ -22,6 +22,7 @@ from plant_cli.scoring.sparse_scores import (
     find_pairs,
     keep_best,
     multiply_best,
+    multiply_signed,
     order_shares,
     score_blocks,
 )
@@ -53,7 +54,21 @@ def test_a_sparse_matrix_lists_what_it_stores() -> None:
 
 def test_products_of_zero_and_below_are_not_listed() -> None:
     vectors = [csr_array(np.array(rows, dtype=np.float32)) for rows in ([[1.0, 1], [0, 1]], [[1.0, -1], [2, 0], [0, -3]])]
-    np.testing.assert_array_equal(multiply_best(*vectors).matrix.toarray(), [[0, 2, 0], [0, 0, 0]])
+    np.testing.assert_array_equal(multiply_best(vectors[0], csr_array(vectors[1].T)).matrix.toarray(), [[0, 2, 0], [0, 0, 0]])
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 5, 9])
+def test_products_of_very_many_labels_are_those_that_are_written_out(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = np.random.default_rng(0)
+    documents = csr_array(chance.integers(0, 2, (40, 6)).astype(np.float32))
+    by_term = csr_array((chance.integers(-2, 3, (6, 9)) * (chance.random((6, 9)) < 0.3)).astype(np.float32))  # many products are 0
+    whole = multiply_signed(documents, by_term, k)
+    monkeypatch.setattr("plant_cli.scoring.sparse_scores.LABELS_WRITTEN_OUT", 0)
+    found = multiply_signed(documents, by_term, k)
+    np.testing.assert_array_equal(found.matrix.indices, whole.matrix.indices)
+    np.testing.assert_array_equal(found.matrix.indptr, whole.matrix.indptr)
+    np.testing.assert_array_equal(found.matrix.data, whole.matrix.data)
+    np.testing.assert_array_equal(found.floors, whole.floors)
 
 
 def test_what_is_not_listed_has_the_floor() -> None:
@@ -94,9 +109,9 @@ def test_pairs_are_found_where_they_are_stored(drawn: Drawn) -> None:
 
 
 def test_products_are_the_same_in_blocks_of_any_size(drawn: Drawn, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = csr_array(draw(1, documents=7).counts)
+    other = csr_array(draw(1, documents=7).counts.T)
     whole = multiply_best(drawn.counts, other, 3)
-    np.testing.assert_array_equal(whole.matrix.toarray(), keep_best(csr_array(drawn.counts @ other.T), 3).matrix.toarray())
+    np.testing.assert_array_equal(whole.matrix.toarray(), keep_best(csr_array(drawn.counts @ other), 3).matrix.toarray())
     monkeypatch.setattr("plant_cli.scoring.sparse_scores.cut_rows", lambda rows, width, most: cut_rows(rows, width, 10))
     np.testing.assert_array_equal(multiply_best(drawn.counts, other, 3).matrix.toarray(), whole.matrix.toarray())
 

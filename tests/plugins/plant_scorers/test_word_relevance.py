@@ -58,6 +58,14 @@ def test_pruning_keeps_the_words_of_highest_relevance() -> None:
     assert np.diff(scorer.relevance.indptr).max() == 1
 
 
+def test_very_many_labels_score_as_all_do_that_are_compared() -> None:
+    """Lists of labels by word fit here, so that nothing is lost."""
+    given = sample_scorer_input()
+    [whole], [found] = (fit(WordsOptions(min_df=1, exact=exact), given).scorer.score(read_sample(SCORER_TEXTS)) for exact in (99, 1))
+    assert whole.nnz
+    np.testing.assert_allclose(found.toarray(), whole.toarray(), atol=1e-6)
+
+
 def test_reasons_are_words_of_the_document() -> None:
     scorer = fit(WordsOptions(min_df=1), sample_scorer_input()).scorer
     reason = scorer.explain(read_sample(["cough and fever of somebody"]), [0])[0]
