@@ -57,6 +57,7 @@ CONTRACT: dict[str, tuple[type, ...]] = {
         api.QueryDecoder,
         api.SparseDecoder,
         api.PairDecoder,
+        api.LeaveOutDecoder,
         api.FoldableDecoder,
         api.GroupedDecoder,
     ),

@@ -174,6 +174,12 @@ from plant_cli.network.gathering import (
     gather_states as gather_states,
 )
 from plant_cli.network.gathering import (
+    leave_out_normed as leave_out_normed,
+)
+from plant_cli.network.gathering import (
+    leave_out_positions as leave_out_positions,
+)
+from plant_cli.network.gathering import (
     normed_attention as normed_attention,
 )
 from plant_cli.network.gathering import (
@@ -187,6 +193,9 @@ from plant_cli.network.gathering import (
 )
 from plant_cli.network.gathering import (
     single_head_states as single_head_states,
+)
+from plant_cli.network.gathering import (
+    unscale as unscale,
 )
 from plant_cli.network.hardware import find_device as find_device
 from plant_cli.network.huggingface import (

@@ -49,6 +49,7 @@ from plant_cli.api.model import (
     GroupedDecoder,
     GroupedReading,
     LabelLoss,
+    LeaveOutDecoder,
     PairDecoder,
     PlantableDecoder,
     QueryDecoder,

@@ -267,6 +267,14 @@ class PairDecoder(Protocol):
 
 
 @runtime_checkable
+class LeaveOutDecoder(Protocol):
+    """A decoder, or what it folds into, that says what each token is worth. Optional: without it `plant explain` takes its attention."""
+
+    def leave_out_tokens(self, reading: Reading, labels: Tensor) -> Tensor:
+        """What the logit of each label (indices [l]) loses without each token [B, l, T]: attention is then shared among the others."""
+
+
+@runtime_checkable
 class FoldableDecoder(Protocol):
     """A decoder that scores faster, or in less memory, once its weights are final. Optional."""
 

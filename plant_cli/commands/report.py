@@ -12,11 +12,11 @@ from plant_cli.data.files import require_free, require_place
 from plant_cli.report.contents import gather
 from plant_cli.report.drawing import require_packages
 from plant_cli.report.evaluated import Evaluated, read_evaluated
-from plant_cli.report.marked_documents import Reasons
+from plant_cli.report.marked_documents import Reason
 from plant_cli.report.page import write_contents
 from plant_cli.runs.runner import RequestRunner
-from plant_cli.scoring.explanations import find_evidence
-from plant_cli.scoring.models import has_network
+from plant_cli.scoring.explanations import explain
+from plant_cli.scoring.models import load_model
 from plant_cli.scoring.opened_models import find_source
 
 
@@ -64,7 +64,8 @@ def _open(context: StageContext, run: Path) -> StageContext:
     return RequestRunner(replace(context.request, run_path=run)).open("report")
 
 
-def _find_reasons(context: StageContext, system: Evaluated, texts: Sequence[str], labels: Sequence[Sequence[int]]) -> Reasons:
+def _find_reasons(context: StageContext, system: Evaluated, texts: Sequence[str], labels: Sequence[Sequence[int]]) -> list[list[Reason]]:
     folder = context.input("finetune", system.system_tag)
-    evidence = find_evidence(find_source(context, folder), texts, labels, context.reporter)
-    return Reasons(network=has_network(folder), texts=[[(one.spans, one.weights, one.reason) for one in text] for text in evidence])
+    model, index = load_model(find_source(context, folder)), context.corpus().labels
+    found = [explain(model, text, own, index, context.reporter) for text, own in zip(texts, labels, strict=True)]
+    return [[(*one.join_words(), one.reason) for one in text] for text in found]

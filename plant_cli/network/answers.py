@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
-from plant_cli.api import Backbone, Decoder, PairDecoder, Reading, TokenBatch, promises
+from plant_cli.api import Backbone, Decoder, LeaveOutDecoder, PairDecoder, Reading, TokenBatch, promises
 
 
 def tokenize(backbone: Backbone, texts: Sequence[str]) -> TokenBatch:
@@ -51,6 +51,13 @@ def read_attention(decoder: Decoder, reading: Reading, labels: Tensor) -> Tensor
     weights = decoder.attention(reading, labels)
     promises.TOKEN_WEIGHTS.require(weights, reading.mask, labels, who=_name("decoder", decoder), what="attention")
     return weights
+
+
+def leave_out_tokens(decoder: LeaveOutDecoder, reading: Reading, labels: Tensor) -> Tensor:
+    """What the logits of some labels (indices [l]) lose without each of the tokens [B, l, T]."""
+    losses = decoder.leave_out_tokens(reading, labels)
+    promises.TOKEN_WEIGHTS.require(losses, reading.mask, labels, who=_name("decoder", decoder), what="leave_out_tokens")
+    return losses
 
 
 def _name(kind: str, component: object) -> str:

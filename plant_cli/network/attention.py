@@ -134,7 +134,7 @@ class _TogetherLogAttention(torch.autograd.Function):
     def forward(ctx: Any, queries: Tensor, keys: Tensor, mask: Tensor, heads: int) -> Tensor:
         result = queries.new_empty(len(keys), len(queries), keys.shape[1], dtype=torch.promote_types(queries.dtype, torch.float32))
         for documents, labels in _pairs_at_once(queries, keys, heads):
-            logs = _weigh_together(queries[labels], keys[documents], mask[documents], heads)
+            logs = weigh_together(queries[labels], keys[documents], mask[documents], heads)
             result[documents, labels] = torch.logsumexp(logs, dim=1).sub_(math.log(heads))
         ctx.save_for_backward(queries, keys, mask)
         ctx.heads = heads
@@ -147,15 +147,15 @@ class _TogetherLogAttention(torch.autograd.Function):
         d_queries, d_keys = (torch.zeros_like(x, dtype=gradient.dtype) for x in (queries, keys))
         for documents, labels in _pairs_at_once(queries, keys, ctx.heads):
             q, k = queries[labels], keys[documents]
-            logs = _weigh_together(q, k, mask[documents], ctx.heads)
+            logs = weigh_together(q, k, mask[documents], ctx.heads)
             upstream = gradient[documents, labels].masked_fill(~mask[documents].unsqueeze(1), 0).unsqueeze(1)
             pull = torch.logsumexp(logs, dim=1, keepdim=True).nan_to_num_(neginf=0.0)  # padding: its logs stay −inf
             pull = torch.sub(logs, pull).exp_().mul_(upstream)
             pull -= logs.exp_() * pull.sum(-1, keepdim=True)
             pull = pull.mul_((k.shape[2] // ctx.heads) ** -0.5).to(queries.dtype)
-            d_query = torch.matmul(pull, _split_heads(k, ctx.heads).transpose(1, 2)).sum(0, dtype=gradient.dtype)
+            d_query = torch.matmul(pull, split_heads(k, ctx.heads).transpose(1, 2)).sum(0, dtype=gradient.dtype)
             d_queries[labels] += d_query.transpose(0, 1).flatten(1)
-            d_key = torch.matmul(pull.mT, _split_heads(q, ctx.heads).transpose(0, 1))
+            d_key = torch.matmul(pull.mT, split_heads(q, ctx.heads).transpose(0, 1))
             d_keys[documents] += d_key.transpose(1, 2).flatten(2)
         return d_queries.to(queries.dtype), d_keys.to(keys.dtype), None, None
 
@@ -171,15 +171,15 @@ def _pairs_at_once(queries: Tensor, keys: Tensor, heads: int) -> Iterator[tuple[
             yield slice(first, first + documents), slice(start, start + labels)
 
 
-def _split_heads(table: Tensor, heads: int) -> Tensor:
+def split_heads(table: Tensor, heads: int) -> Tensor:
     """[…, H] as […, h, d]."""
     return table.reshape(*table.shape[:-1], heads, table.shape[-1] // heads)
 
 
-def _weigh_together(queries: Tensor, keys: Tensor, mask: Tensor, heads: int) -> Tensor:
+def weigh_together(queries: Tensor, keys: Tensor, mask: Tensor, heads: int) -> Tensor:
     """Log of the attention [B, h, l, T] of each head; −inf at padding. A document of padding alone counts as if all were real."""
-    by_head = _split_heads(queries, heads).transpose(0, 1)
-    scores = torch.matmul(by_head, _split_heads(keys, heads).permute(0, 2, 3, 1))
+    by_head = split_heads(queries, heads).transpose(0, 1)
+    scores = torch.matmul(by_head, split_heads(keys, heads).permute(0, 2, 3, 1))
     scores = scores.to(torch.promote_types(queries.dtype, torch.float32)).mul_(by_head.shape[2] ** -0.5)
     real = mask | ~mask.any(1, keepdim=True)
     return torch.log_softmax(scores.masked_fill_(~real[:, None, None], -math.inf), dim=-1)

@@ -22,6 +22,8 @@ from plant_cli.network.attention import (
     label_attention,
     labels_held,
     log_attention,
+    split_heads,
+    weigh_together,
 )
 from plant_cli.network.compute import LABEL_MULTIPLE, TOKEN_MULTIPLE, each, round_up, uses_triton
 
@@ -232,6 +234,47 @@ class _NormedMeans:
         gathered = gather_states(filled, keys[None], values[None], mask[None], heads=1)[0, :labels]
         gathered = gathered.to(torch.promote_types(gathered.dtype, torch.float32))
         return functional.layer_norm(gathered, gathered.shape[-1:], eps=self.epsilon) @ direction.to(gathered.dtype)
+
+
+@torch.no_grad()
+def leave_out_positions(queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, heads: int) -> Tensor:
+    """What each logit of `label_attention` loses without each position [B, l, T], 0 where masked; fp64.
+
+    Without position t attention on the others grows by 1 / (1 − a_t), so that o = Σ a_s (g·v_s) becomes (o − a_t (g·v_t)) / (1 − a_t); in
+    each head. Without the position of highest attention, where 1 − a_t may be next to nothing, it is computed again.
+    """
+    logs = weigh_together(queries.double(), keys.double(), mask, heads)
+    by_head = split_heads(directions.double(), heads).transpose(0, 1)
+    worth = torch.matmul(by_head, split_heads(values.double(), heads).permute(0, 2, 3, 1))
+    weights, top, others = _leave_out_highest(logs)
+    logits = (weights * worth).sum(-1, keepdim=True)
+    left = ((logits - weights * worth) / (1 - weights)).scatter_(-1, top, (others * worth).sum(-1, keepdim=True))
+    return (logits - left).sum(1).masked_fill_(~mask.unsqueeze(1), 0.0)
+
+
+@torch.no_grad()
+def leave_out_normed(queries: Tensor, direction: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, epsilon: float = 1e-5) -> Tensor:
+    """The same of `normed_attention`: the mean of the values without each position is layer-normalised; label by label."""
+    logs = weigh_together(unscale(queries.double(), keys.double()), keys.double(), mask, 1)[:, 0]
+    exact, losses = values.double(), torch.zeros_like(logs)
+
+    def score(means: Tensor) -> Tensor:
+        return functional.layer_norm(means, means.shape[-1:], eps=epsilon) @ direction.double()
+
+    for label, of_label in enumerate(logs.unbind(1)):
+        weights, top, others = (x.unsqueeze(-1) for x in _leave_out_highest(of_label))
+        mean = (weights * exact).sum(1, keepdim=True)
+        left = (mean - weights * exact) / (1 - weights)
+        left.scatter_(1, top.expand(-1, -1, exact.shape[-1]), (others * exact).sum(1, keepdim=True))
+        losses[:, label] = score(mean) - score(left)
+    return losses.masked_fill_(~mask.unsqueeze(1), 0.0)
+
+
+def _leave_out_highest(logs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Attention [..., T] of log attention, the position of the highest [..., 1], and attention without it; the only one leaves none."""
+    top = logs.argmax(-1, keepdim=True)
+    others = torch.softmax(logs.scatter(-1, top, -torch.inf), -1).nan_to_num_(0.0)
+    return logs.exp(), top, others
 
 
 def _take(table: Tensor, labels: slice | Tensor) -> Tensor:

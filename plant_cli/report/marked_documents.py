@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -25,22 +24,14 @@ from plant_cli.scoring.sparse_scores import top_k
 MarkState = Literal["right", "wrong", "missed"]
 SHOWN_LABELS: dict[MarkState, int] = {"right": 2, "wrong": 1, "missed": 1}  # labels of a document that are shown
 Chosen = tuple[int, MarkState, float | None]  # column of gold, state, score
-Reason = tuple[Integers, Floats, str]  # spans of words [n, 2], how much each counts for the label [n], the reason in words
+Reason = tuple[Integers, Floats, str]  # spans of the words that count [n, 2], how much each does [n], the reason in words
 STRENGTHS = (0.15, 0.4, 0.75)  # shares of the strongest word's weight from which a word is marked weakly, more and most
-ABOVE = 1.5  # times the mean weight that a word must have to be marked
+ABOVE = 1.5  # times the mean weight of the text's words that a word must have to be marked
 AROUND = 70  # characters before and after a strong word
 MOST_PASSAGES = 3  # of a text
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reasons:
-    """The reasons for some labels of some texts."""
-
-    network: bool  # whether attention is among them; else only words that scorers name
-    texts: Sequence[Sequence[Reason]]  # of each text, for each of its labels
-
-
-FindReasons = Callable[[Sequence[str], Sequence[Sequence[int]]], Reasons]  # texts, and rows of the label index for each
+FindReasons = Callable[[Sequence[str], Sequence[Sequence[int]]], Sequence[Sequence[Reason]]]  # texts, and rows of the label index for each
 
 
 def write_marked_documents(system: Evaluated, count: int, open_corpus: Callable[[], Corpus], find_reasons: FindReasons) -> PageSection:
@@ -72,11 +63,11 @@ def write_marked_documents(system: Evaluated, count: int, open_corpus: Callable[
         return _lay_out(system, missing=f"Documents are left out: {error.what} ({error.where}); {error.todo}.")
     counts = {row["doc_id"]: row for row in frame.iter_rows(named=True)}
     shown = []
-    for doc_id, one, of_text in zip(chosen, labels, reasons.texts, strict=True):
+    for doc_id, one, of_text in zip(chosen, labels, reasons, strict=True):
         left = iter(of_text)
         marked = [_mark(gold, texts[doc_id], label, next(left) if label[0] < gold.indexed else None) for label in one]
         shown.append(MarkedDocument(doc_id=doc_id, summary=summarise(counts[doc_id]), labels=marked))
-    return _lay_out(system, shown, network=reasons.network)
+    return _lay_out(system, shown)
 
 
 def choose_documents(frame: pl.DataFrame, count: int) -> list[str]:
@@ -108,7 +99,8 @@ def cut_passages(text: str, spans: Integers, weights: Floats) -> list[Passage]:
     """The text around the words that count most for a label, these words marked; nothing where no word stands out."""
     if not len(weights) or weights.max() <= 0:
         return []
-    strong = weights >= min(ABOVE * weights.mean(), weights.sum())
+    total = np.maximum(weights, 0).sum()
+    strong = weights >= min(ABOVE * total / max(1, len(text.split())), total)
     if not strong.any():
         return []
     strengths = np.where(strong, np.searchsorted(STRENGTHS, weights / weights.max(), side="right"), 0)
@@ -148,11 +140,10 @@ def _mark(gold: Gold, text: str, chosen: Chosen, reason: Reason | None) -> Marke
     return MarkedLabel(name=name_label(gold.labels[column], gold.titles[column]), state=state, score=score, reason=why, passages=passages)
 
 
-def _lay_out(system: Evaluated, shown: Sequence[MarkedDocument] = (), *, network: bool = False, missing: str = "") -> PageSection:
-    marked = "the words that its attention weighs most or that its scorers name" if network else "the words that its scorers name"
+def _lay_out(system: Evaluated, shown: Sequence[MarkedDocument] = (), *, missing: str = "") -> PageSection:
     text = [
         f"Documents of the {system.metrics.split} split, evenly spaced from the highest F1 to the lowest, with labels of {system.name}. "
-        f"Marked are {marked} as reasons, the stronger the more.",
+        "Marked are the words that add most to the log-odds of the label, the stronger the more.",
         "This section holds passages of documents: make the report with --documents 0 if they must not be passed on.",
     ]
     why = missing or ("" if shown else "No document has a label or was assigned one.")

@@ -17,17 +17,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from plant_cli.api import Documents, LabelIndex, Reason, Reporter, SilentReporter
-from plant_cli.data.words import join_documents
+from plant_cli.api import Documents, LabelIndex, Reporter, SilentReporter
 from plant_cli.scoring.calibration import LIMIT, apply_maps
-from plant_cli.scoring.fused_scorers import Combination, NamedScorer, ScoredDocuments, explain_labels
-from plant_cli.scoring.models import ModelSource, TokenEvidence, TrainedModel, load_model
+from plant_cli.scoring.fused_scorers import LEAST, Combination, NamedScorer, ScoredDocuments
+from plant_cli.scoring.models import TokenEvidence, TrainedModel
 from plant_cli.scoring.predictions import NETWORK
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Spans = npt.NDArray[np.int64]
 LEAST_WEIGHT = 0.005  # log-odds, ±, from which a word is among the marked ones
+BY_ATTENTION = "words by attention: the decoder does not say what each is worth"
 NO_SPANS = np.zeros((0, 2), dtype=np.int64)
 
 
@@ -61,6 +61,18 @@ class Explanation:
     base: float  # what remains without any part: the log-odds of a label that nothing speaks for
     parts: Sequence[ExplainedPart]
 
+    @property
+    def reason(self) -> str:
+        """The parts in words, the one that adds most first: `network +2.3; titles +2.1 (…)`; without those that add next to nothing."""
+        named = sorted((part for part in self.parts if part.log_odds >= LEAST), key=lambda part: -part.log_odds)
+        return "; ".join(f"{part.name} +{part.log_odds:.1f}" + (f" ({part.note})" if part.note else "") for part in named)
+
+    def join_words(self) -> tuple[Spans, Floats]:
+        """The marked words of all parts, in order, and what each adds in all of them [n, 2], [n]."""
+        spans, place = np.unique(np.concatenate([part.spans for part in self.parts] or [NO_SPANS]), axis=0, return_inverse=True)
+        weights = np.concatenate([part.weights for part in self.parts] or [np.zeros(0)])
+        return spans, np.bincount(place.ravel(), weights, len(spans))
+
     def to_json(self) -> dict[str, Any]:
         """As JSON."""
         numbers = {"score": self.score, "log_odds": self.log_odds, "base": self.base}
@@ -78,10 +90,9 @@ def explain(model: TrainedModel, text: str, labels: Sequence[int], index: LabelI
     marks = _Marks.of(model, text, words)
     parts: list[list[ExplainedPart]] = [[] for _ in labels]
     if tokens is not None:
-        losses = [None] * len(labels) if tokens.losses is None else sums.of_network[:, None] * tokens.losses
-        for own, added, loss in zip(parts, sums.network, losses, strict=True):
-            weights = np.zeros(len(marks.spans)) if loss is None else add_to_words(tokens.spans, loss, marks.spans)
-            own.append(marks.part(NETWORK, added, weights, tokens.note))
+        of_tokens = tokens.weights * (sums.of_network if tokens.exact else sums.network)[:, None]
+        for own, added, weights in zip(parts, sums.network, of_tokens, strict=True):
+            own.append(marks.part(NETWORK, added, add_to_words(tokens.spans, weights, marks.spans), "" if tokens.exact else BY_ATTENTION))
     if scored is not None:
         for scorer in scored.scorers.scorers:
             views = scored.scorers.views_of(scorer.name)
@@ -191,54 +202,6 @@ class _Sums:
             scorers=stretch[:, None] * by_scorers,
             of_scores=(stretch * of_fused)[:, None] * units,
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextEvidence:
-    """The evidence for one label in one text."""
-
-    spans: Spans  # of its words, in order, in code points, end exclusive [n, 2]
-    weights: Floats  # how much each counts for the label, ≥ 0 [n]
-    reason: str  # of the scorers, in words; empty without
-
-
-def find_evidence(
-    source: ModelSource, texts: Sequence[str], labels: Sequence[Sequence[int]], reporter: Reporter
-) -> list[list[TextEvidence]]:
-    """The evidence for some labels of each text."""
-    model = load_model(source, fold=False)
-    split = [model.split([text]) for text in texts]
-    reasons = [_explain(model, words, chosen) for words, chosen in zip(split, labels, strict=True)]
-    attention = model.attend(texts, join_documents(split), labels, reporter)
-    evidence = []
-    for row, text in enumerate(texts):
-        spans = model.analyser.find_borders(text).astype(np.int64)
-        weights = [_mark_words(split[row], reason.words) for reason in reasons[row]]
-        if attention is not None:
-            tokens, by_label = attention[row]
-            weights = [_join(add_to_words(tokens, one, spans), named) for one, named in zip(by_label, weights, strict=True)]
-        evidence.append(
-            [TextEvidence(spans=spans, weights=one, reason=reason.text) for one, reason in zip(weights, reasons[row], strict=True)]
-        )
-    return evidence
-
-
-def _explain(model: TrainedModel, words: Documents, labels: Sequence[int]) -> list[Reason]:
-    if model.combination is None or model.scorers is None or not labels:
-        return [Reason(text="")] * len(labels)
-    scored = model.scorers.score(words, SilentReporter(), "reasons")
-    return explain_labels(scored, model.combination.scorer_weights, np.array([labels], dtype=np.int64))[0]
-
-
-def _mark_words(text: Documents, named: Sequence[str]) -> Floats:
-    """1 for each word of a text that is named, else 0."""
-    return np.array([word in named for word in text.vocabulary], dtype=np.float64)[text.numbers]
-
-
-def _join(attention: Floats, named: Floats) -> Floats:
-    """The mean of attention on words and of the words that are named, both as shares [n]; one alone where the other is 0 throughout."""
-    shares = [part / part.sum() for part in (attention, named) if part.any()]
-    return np.mean(shares, axis=0) if shares else attention
 
 
 def add_to_words(tokens: Spans, weights: Floats, words: Spans) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -40,8 +40,8 @@ class TokenEvidence:
 
     logits: Floats  # of all labels [L]
     spans: npt.NDArray[np.int64]  # of its tokens in code points, end exclusive [T, 2]
-    losses: Floats | None  # what the logit of each label loses without each token [k, T]; None: the decoder does not say
-    note: str = ""  # where the losses are not exact
+    weights: Floats  # what the logit of each label loses without each token, or else its attention on them [k, T]
+    exact: bool  # whether it is what the logit loses
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,19 +102,13 @@ class TrainedModel:
         """The logits of a text, and what those of some labels lose without each of its tokens; None without a network."""
         return None
 
-    def attend(
-        self, texts: Sequence[str], words: Documents, labels: Sequence[Sequence[int]], reporter: Reporter
-    ) -> Sequence[tuple[npt.NDArray[np.int64], Sequence[npt.NDArray[Any]]]] | None:
-        """Of each text the spans of its tokens [T, 2], and the attention of each of its labels on them [T]; None without a network."""
-        return None
-
 
 def has_network(folder: Path) -> bool:
     """Whether a trained model in the folder of a stage has a network."""
     return (folder / DESIGN_FILE).exists()
 
 
-def load_model(source: ModelSource, *, fold: bool = True) -> TrainedModel:
+def load_model(source: ModelSource) -> TrainedModel:
     """A trained model."""
     combination = read_scorers(source.folder, source.corpus.labels, source.corpus.analyser, source.component)
     if not has_network(source.folder) and combination is not None and combination.scorers is not None:
@@ -131,4 +125,4 @@ def load_model(source: ModelSource, *, fold: bool = True) -> TrainedModel:
         mig = source.relevance()
         words = () if mig is None else read_counted_words(mig)["word"].to_list()
         require_words(source.folder, words, mig or "a run without relevance")
-    return NetworkModel(combination=combination, network=network, hardware=hardware, analyser=corpus.analyser, vocabulary=words, fold=fold)
+    return NetworkModel(combination=combination, network=network, hardware=hardware, analyser=corpus.analyser, vocabulary=words)

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from plant_cli.api import Documents, Reading, Reporter, TrainingError
+from plant_cli.api import Decoder, Documents, LeaveOutDecoder, Reading, Reporter, TrainingError
 from plant_cli.data.blocks import top_k
-from plant_cli.network.answers import read_attention
+from plant_cli.network.answers import leave_out_tokens, read_attention
 from plant_cli.network.assembly import Network
 from plant_cli.network.candidates import UNSCORED, measure_recall, score_all, score_pairs
 from plant_cli.network.cuts import measure_cut
@@ -200,13 +200,11 @@ class NetworkModel(TrainedModel):
     hardware: Hardware
     vocabulary: Sequence[str] = ()  # words of the run's relevance table, for decoders that look at words
     reads_pieces: ClassVar[bool] = True
-    fold: bool = True  # whether the decoder is made ready for scoring alone; a folded decoder shows no attention
 
     def __post_init__(self) -> None:
         self.network.to(self.hardware.device)
-        if self.fold:
-            with self.hardware.autocast():
-                self.network.fold_decoder()
+        with self.hardware.autocast():
+            self.network.fold_decoder()
 
     def _score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
         words = self._words(texts, scoring) if self.scorers is not None or self.network.needs_words else None
@@ -235,34 +233,22 @@ class NetworkModel(TrainedModel):
         return replace(top, trust=trust, shortlist_recall=recall, cut=cut, parts=by_part | parts, reasons=reasons)
 
     @torch.no_grad()
-    def attend(
-        self, texts: Sequence[str], words: Documents, labels: Sequence[Sequence[int]], reporter: Reporter
-    ) -> list[tuple[Ints, list[Any]]]:
-        """Of each text the spans of its tokens [T, 2], and the attention of each of its labels on them [T]."""
-        self.network.eval()
-        reader = self._read(texts, words, Scoring(name="documents", k=1, batch=1, reporter=reporter))
-        attention: list[tuple[Ints, list[Any]]] = []
-        with self.hardware.autocast(), reporter.progress("attention", len(texts), "documents") as task:
-            for row, chosen in enumerate(labels):
-                spans = np.asarray(reader.tokens.spans[row], dtype=np.int64).reshape(-1, 2)
-                weights = [np.zeros(len(spans))] * len(chosen)
-                if chosen and len(spans):
-                    wanted = torch.tensor(chosen, device=self.hardware.device)
-                    on_tokens = read_attention(self.network.decoder, reader.read(np.array([row])), wanted)
-                    weights = list(on_tokens[0, :, : len(spans)].double().cpu().numpy())
-                attention.append((spans, weights))
-                task.advance(1)
-        return attention
-
-    @torch.no_grad()
     def weigh_tokens(self, text: str, words: Documents, labels: Sequence[int], reporter: Reporter) -> TokenEvidence:
-        """The logits of a text, and what those of some labels lose without each of its tokens."""
+        """The logits of a text, and what those of some labels lose without each of its tokens, or else their attention on these."""
         self.network.eval()
-        reader = self._read([text], words, Scoring(name="text", k=1, batch=1, reporter=reporter))
+        decoder, reader = self.network.decoder, self._read([text], words, Scoring(name="text", k=1, batch=1, reporter=reporter))
         spans = np.asarray(reader.tokens.spans[0], dtype=np.int64).reshape(-1, 2)
+        reading, wanted = reader.read(np.array([0])), torch.tensor(labels, device=self.hardware.device)
+        weights = torch.zeros(1, len(labels), len(spans))
         with self.hardware.autocast():
-            logits = score_all(self.network.decoder, reader.read(np.array([0])), self.network.labels)
-        return TokenEvidence(logits=logits[0].double().cpu().numpy(), spans=spans, losses=None)
+            logits = score_all(decoder, reading, self.network.labels)
+            exact = isinstance(decoder, LeaveOutDecoder)
+            if exact and len(spans):
+                weights = leave_out_tokens(decoder, reading, wanted)
+            elif isinstance(decoder, Decoder) and len(spans):  # what a decoder folds into may show no attention
+                weights = read_attention(decoder, reading, wanted)
+        by_token = weights[0, :, : len(spans)].double().cpu().numpy()
+        return TokenEvidence(logits=logits[0].double().cpu().numpy(), spans=spans, weights=by_token, exact=exact)
 
     def _read(self, texts: Sequence[str], words: Documents | None, scoring: Scoring) -> LiveReader:
         if scoring.cache is None:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from plant_cli.api import ComponentError, DecoderShape, Reading
-from plant_cli.kit import gather_sharpened, gather_states, label_attention, log_attention, pooling_matrix
+from plant_cli.kit import gather_sharpened, gather_states, label_attention, leave_out_positions, log_attention, pooling_matrix
 from plant_decoders import DotAttentionOptions, LabelAttentionOptions
 from plant_decoders.label_tables import PairwiseDecoder, fill_up, fill_up_pairs, find_directions, label_bias, look_up_labels
 
@@ -77,6 +77,11 @@ class LabelAttention(PairwiseDecoder):
         states = self._states(reading.hidden)
         queries, keys = self.to_query(self._queries(labels)), self.to_key(states)
         return gather_sharpened(queries, keys, states.to(keys.dtype), reading.mask, heads=self.heads, factors=factors)
+
+    def leave_out_tokens(self, reading: Reading, labels: Tensor) -> Tensor:
+        """What each label's logit loses without each token [B, l, T]."""
+        (queries, directions, _), states = self.terms(labels), self._states(reading.hidden)
+        return leave_out_positions(queries, directions, self.to_key(states), self.to_value(states), reading.mask, heads=self.heads)
 
     def keys(self, reading: Reading) -> Tensor:
         """The keys [B, T, H], heads side by side."""
@@ -170,6 +175,12 @@ class FoldedLabelAttention(nn.Module):
         queries, directions, constant = tables if labels is None else [table.index_select(0, labels) for table in tables]
         keys, values = self.to_key(states), self.to_value(states)
         return label_attention(queries, directions, keys, values, reading.mask, heads=self.heads, elements=self.elements) + constant
+
+    def leave_out_tokens(self, reading: Reading, labels: Tensor) -> Tensor:
+        """What each label's logit loses without each token [B, l, T]."""
+        states = self.norm(reading.hidden.to(self.to_key.weight.dtype))
+        queries, directions = (self.get_buffer(name).index_select(0, labels) for name in ("queries", "directions"))
+        return leave_out_positions(queries, directions, self.to_key(states), self.to_value(states), reading.mask, heads=self.heads)
 
 
 def _check_sizes(heads: int, rank: int | None, hidden: int) -> None:

@@ -12,11 +12,13 @@ from torch.nn import functional
 from plant_cli.api import ComponentError, DecoderShape, Reading
 from plant_cli.kit import (
     LABEL_MULTIPLE,
+    leave_out_positions,
     round_up,
     single_head_attention,
     single_head_log_attention,
     single_head_sharpened,
     single_head_states,
+    unscale,
 )
 
 PRIOR_MARGIN = 1e-6  # shares of documents are kept this far from 0 and 1, so that their log-odds are finite
@@ -131,6 +133,12 @@ class LabelWise(PairwiseDecoder):
     def _rank(self, reading: Reading, labels: Tensor, wanted: Tensor | None) -> Tensor:
         queries = look_up_labels(self.queries, fill_up(labels), sparse=self.sparse)
         return single_head_log_attention(queries, self._read(reading)[0], reading.mask, fill_up_pairs(wanted))[:, : len(labels)]
+
+    def leave_out_tokens(self, reading: Reading, labels: Tensor) -> Tensor:
+        """What each label's logit loses without each token [B, l, T], states of the others as they are."""
+        queries, vectors = (look_up_labels(table, labels, sparse=False) for table in (self.queries, self.vectors))
+        keys, values = self._read(reading)
+        return leave_out_positions(unscale(queries, keys), vectors, keys, values, reading.mask, heads=1)
 
     def gather(self, reading: Reading, labels: Tensor) -> Tensor:
         """The means of the values that each label's attention gathers [B, l, V]."""

@@ -11,7 +11,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from plant_cli.api import ComponentError, DecoderShape, GroupedReading, Reading
-from plant_cli.kit import normed_attention, single_head_log_attention
+from plant_cli.kit import leave_out_normed, normed_attention, single_head_log_attention
 from plant_decoders import CamlOptions, JointLaatOptions, LaatOptions, PlmCaOptions, PlmIcdOptions
 from plant_decoders.label_tables import (
     LabelWise,
@@ -272,6 +272,12 @@ class CrossAttention(PairwiseDecoder):
         queries, keys = look_up_labels(self.queries, fill_up(labels), sparse=self.sparse), self.to_key(self._states(reading))
         return single_head_log_attention(queries, keys, reading.mask, fill_up_pairs(wanted))[:, : len(labels)]
 
+    def leave_out_tokens(self, reading: Reading, labels: Tensor) -> Tensor:
+        """What each label's logit loses without each token [B, l, T]."""
+        states = self._states(reading)
+        queries, keys, values = look_up_labels(self.queries, labels, sparse=False), self.to_key(states), self.to_value(states)
+        return leave_out_normed(queries, self.shared()[0], keys, values, reading.mask, epsilon=self.norm.eps)
+
     def fold(self) -> FoldedCrossAttention:
         """For scoring only: embeddings moved to the hidden states once, so that no document needs keys."""
         return FoldedCrossAttention(self)
@@ -311,3 +317,9 @@ class FoldedCrossAttention(nn.Module):
         values = self.to_value(states)
         inputs = look_up_labels(queries, labels, sparse=False), direction, states.to(values.dtype), values, reading.mask
         return normed_attention(*inputs, epsilon=self.epsilon, elements=self.elements) + constant
+
+    def leave_out_tokens(self, reading: Reading, labels: Tensor) -> Tensor:
+        """What each label's logit loses without each token [B, l, T]."""
+        queries, direction = self.get_buffer("queries"), self.get_buffer("direction")
+        states = reading.hidden.to(queries.dtype)
+        return leave_out_normed(queries[labels], direction, states, self.to_value(states), reading.mask, epsilon=self.epsilon)

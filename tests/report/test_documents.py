@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from plant_cli.api import ArtefactError
 from plant_cli.evaluation.aligned import Predictions
 from plant_cli.evaluation.gold import read_gold
-from plant_cli.report.marked_documents import Reasons, choose_documents, choose_labels, cut_passages, summarise, write_marked_documents
+from plant_cli.report.marked_documents import choose_documents, choose_labels, cut_passages, summarise, write_marked_documents
 from plant_cli.scoring.decisions import write_thresholds
 
 
@@ -37,8 +37,8 @@ def place(text, *words):
 
 def test_passages_hold_the_text_around_the_strongest_words():
     text = "fever " + "x " * 100 + "and\na cough " + "y " * 100
-    passages = cut_passages(text, place(text, "fever", "and", "cough"), np.array([1.0, 0.0, 0.5]))  # 0.5 is the mean
-    assert {passage.text: passage.strength for passage in passages if passage.strength} == {"fever": 3}
+    passages = cut_passages(text, place(text, "fever", "and", "cough"), np.array([1.0, 0.0, 0.5]))
+    assert {passage.text: passage.strength for passage in passages if passage.strength} == {"fever": 3, "cough": 2}
     joined = "".join(passage.text for passage in passages)
     assert joined.startswith("fever x")
     assert joined.endswith(" …")
@@ -62,7 +62,7 @@ def test_where_no_word_stands_out_there_is_no_passage(weights):
 
 def find(texts, labels):
     spans = np.array([[0, 4]], dtype=np.int64)
-    return Reasons(network=False, texts=[[(spans, np.ones(1), f"reason {column}") for column in own] for own in labels])
+    return [[(spans, np.ones(1), f"reason {column}") for column in own] for own in labels]
 
 
 def test_documents_show_their_recorded_labels_and_reasons(systems, open_corpus):
@@ -82,7 +82,7 @@ def test_documents_show_their_recorded_labels_and_reasons(systems, open_corpus):
         assert (states.count("right"), states.count("wrong")) == (min(2, row["tp"]), min(1, row["assigned"] - row["tp"]))
     assert section.documents[-1].labels[0].passages[0].text == "test"
     assert section.documents[-1].labels[0].reason.startswith("reason ")
-    assert "the words that its scorers name as reasons" in section.text[0]
+    assert "the words that add most to the log-odds" in section.text[0]
 
 
 def test_labels_are_assigned_by_the_threshold_of_the_evaluation(evaluate, open_corpus, tmp_path):

@@ -16,7 +16,6 @@ from plant_cli.evaluation.results import Bound
 from plant_cli.report.contents import gather
 from plant_cli.report.drawing import Drawing, plot_bounds, require_packages
 from plant_cli.report.evaluated import SHARE_COLUMNS
-from plant_cli.report.marked_documents import Reasons
 from plant_cli.report.page import Contents, MarkedDocument, MarkedLabel, PageSection, Passage, render, set_commands, write_contents
 
 HOSTILE = (
@@ -127,7 +126,7 @@ def test_a_missing_package_says_how_it_is_installed(monkeypatch):
 @pytest.fixture
 def gathered(open_corpus):
     def find(texts, labels):
-        return Reasons(network=True, texts=[[(np.array([[0, 4]]), np.ones(1), "") for _ in own] for own in labels])
+        return [[(np.array([[0, 4]]), np.ones(1), "") for _ in own] for own in labels]
 
     return lambda systems: gather(systems, paper=False, documents=2, open_corpus=open_corpus, find_reasons=find)
 

@@ -86,6 +86,17 @@ def test_a_common_word_is_not_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert mark(TEXT) == {"nightly"}
 
 
+def test_words_of_all_parts_together_and_the_parts_in_words() -> None:
+    found = explain_all(build(), TEXT)[0]
+    spans, weights = found.join_words()
+    assert [TEXT[start:end] for start, end in spans.tolist()] == ["Chills", "fever", "nightly", "fever"]
+    assert weights.sum() == pytest.approx(sum(part.weights.sum() for part in found.parts))
+    best = max(found.parts, key=lambda part: part.log_odds)
+    assert found.reason.startswith(f"{best.name} +{best.log_odds:.1f} (")
+    nothing = explain_all(build(), "")[0]
+    assert (nothing.reason, len(nothing.join_words()[0])) == ("", 0)
+
+
 def test_as_json() -> None:
     found = explain_all(build(), TEXT)[0].to_json()
     assert list(found) == ["label", "title", "score", "log_odds", "base", "parts"]
@@ -104,5 +115,8 @@ def test_of_a_trained_run(clinic: Any, network: bool) -> None:
     check_sums(found, [one.score for one in suggested])
     assert [one.title for one in found] == [one.title for one in suggested]
     assert (found[0].parts[0].name == "network") is network
+    if network:
+        assert len(found[0].parts[0].spans)
+        assert not found[0].parts[0].note  # its decoder has the closed form
     with pytest.raises(UsageError, match="there is no label 'nowhere'"):
         opened.explain(text, ["nowhere"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +9,14 @@ import numpy as np
 import pytest
 from scoring.conftest import clinic, fit
 
-from plant_cli.api import ArtefactError, Interrupted, Request, SilentReporter
+from plant_cli.api import ArtefactError, Interrupted, SilentReporter
 from plant_cli.data.word_analysis import PLAIN
-from plant_cli.data.words import number_words
 from plant_cli.registry import installed
-from plant_cli.runs.runner import RequestRunner
 from plant_cli.scoring.calibration import Calibration
-from plant_cli.scoring.explanations import _join, _mark_words, add_to_words, find_evidence
+from plant_cli.scoring.explanations import add_to_words
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fused_scorers import Combination
-from plant_cli.scoring.models import ModelSource, TrainedModel
+from plant_cli.scoring.models import TrainedModel
 from plant_cli.scoring.opened_models import open_model
 from plant_cli.scoring.scorer_files import read_scorers, write_scorers
 from plant_cli.scoring.top_labels import Scoring
@@ -174,37 +171,3 @@ def test_tokens_are_added_up_over_the_words_that_they_spell() -> None:
     assert add_to_words(np.zeros((0, 2), dtype=np.int64), np.zeros(0), words).tolist() == [0.0, 0.0, 0.0]
     nested = np.array([[0, 6], [0, 4], [5, 6], [7, 9]])  # type2, type, 2, of
     assert add_to_words(np.array([[0, 4], [5, 6], [7, 9]]), np.ones(3), nested).tolist() == [2.0, 0.0, 0.0, 1.0]
-
-
-def test_words_that_reasons_name_count_wherever_they_stand() -> None:
-    assert _mark_words(number_words([["fever", "pain", "fever", "cough"]]), ("pain", "fever")).tolist() == [1, 1, 1, 0]
-    assert _mark_words(number_words([["a"]]), ()).tolist() == [0]
-
-
-def test_attention_and_named_words_count_the_same() -> None:
-    attention = np.array([0.6, 0.2, 0.1, 0.1])
-    assert _join(attention, np.array([0.0, 1.0, 0.0, 1.0])).tolist() == pytest.approx([0.3, 0.35, 0.05, 0.3])
-    assert _join(attention / 2, np.array([0.0, 1.0, 0.0, 1.0])).tolist() == pytest.approx([0.3, 0.35, 0.05, 0.3])  # half lies between words
-    assert _join(attention, np.zeros(4)).tolist() == pytest.approx(attention.tolist())
-    assert _join(np.zeros(2), np.array([1.0, 0.0])).tolist() == [1, 0]
-    assert _join(np.zeros(2), np.zeros(2)).tolist() == [0, 0]
-
-
-@pytest.mark.parametrize("network", [True, False])
-def test_of_a_trained_model(clinic, network) -> None:  # type: ignore[no-untyped-def]
-    clinic("mig")
-    clinic("finetune", "finetune.init=random", f"finetune.network={str(network).lower()}")
-    context = RequestRunner(Request(registry=installed(), run_path=clinic.path, sets=clinic.sets)).open("suggest")
-    corpus = context.corpus()
-    texts = list(corpus.split("test").texts[:3])
-    labels = [[0, 1], [], [2]]
-    source = ModelSource(folder=clinic.path / "finetune", corpus=corpus, component=context.component, machine=context.machine)
-    found = find_evidence(source, texts, labels, SilentReporter())
-    assert [len(own) for own in found] == [2, 0, 1]
-    for text, own in zip(texts, found, strict=True):
-        for one in own:
-            words = [re.sub(r"\W", "", text[start:end].lower()) for start, end in one.spans.tolist()]  # "type 2" is the word type2
-            assert words == [re.sub(r"\W", "", word) for word in corpus.analyser.spell(text)]
-            assert len(one.weights) == len(words)
-            assert (one.weights >= 0).all()
-            assert one.weights.sum() == pytest.approx(1) if network else set(one.weights) <= {0.0, 1.0}
