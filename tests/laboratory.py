@@ -66,9 +66,10 @@ class Laboratory:
             StageSpec(name="alpha", summary="A.", options=AlphaOptions, run=self.alpha, sections=("data", "machine")),
             StageSpec(name="beta", summary="B.", options=BetaOptions, run=self.beta, sections=("machine",), seeded=True),
             StageSpec(name="gamma", summary="G.", options=GammaOptions, run=self.gamma),
+            StageSpec(name="glance", summary="I.", options=AlphaOptions, run=self.glance, looks=True),
             StageSpec(name="look", summary="L.", run=self.play("look"), writes=False, sections=("data",)),
             StageSpec(name="outside", summary="O.", run=self.play("outside"), writes=False, needs_run=False),
-            *(spec for spec in SPECS if spec.name.split()[0] in ("run", "recipe")),
+            *(spec for spec in SPECS if spec.name.split()[0] in ("clean", "run", "recipe")),
             name="laboratory",
         )
 
@@ -90,6 +91,10 @@ class Laboratory:
         (context.folder / "beta.txt").write_text(text * options.epochs)
         self.play("beta")(context, options)
         return Result(summary={"epochs": options.epochs})
+
+    def glance(self, context, options):
+        (context.folder / "glance.txt").write_text(str(options.k))
+        return self.play("glance")(context, options)
 
     def gamma(self, context, options):
         folder = context.ensure("alpha", options=None if options.wanted is None else {"k": options.wanted})

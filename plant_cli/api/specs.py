@@ -50,12 +50,16 @@ class StageSpec(Spec):
     """
     feeds: tuple[str, ...] = ()
     """Names of stages that read its results. A recipe runs it before them, in whatever order it lists them."""
+    model_of: tuple[str, str] | None = None
+    """A stage, and the option that names its tag: the model of that stage is the default of this one's section `model`."""
     seeded: bool = False
     """True if its results depend on the seed of training, directly or through its inputs: `plant run --seeds` repeats it."""
     system: Literal["trains", "scores", "measures"] | None = None
     """Its part in a trained system, which is all stages of one tag. `trains`: it makes the system, and its folder is the system's name.
     `scores`: it keeps the system's scores. `measures`: it evaluates the system, and its folder is also a name of it.
     """
+    looks: bool = False
+    """True if it only looks at what others made: a new look takes the place of the last one, without `--force`."""
     judges: bool = False
     """True if it evaluates the system of its own tag, or the system without a tag if there is none."""
     compares: bool = False

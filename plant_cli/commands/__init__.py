@@ -11,7 +11,7 @@ from plant_cli.training.training_options import FinetuneOptions, PretrainOptions
 
 corpus_action = partial(StageSpec, group="Corpus", writes=False, needs_run=False)
 tool = partial(StageSpec, writes=False, needs_run=False)
-look = partial(StageSpec, group="Look")
+look = partial(StageSpec, group="Look", looks=True)
 by_hand = partial(StageSpec, group="Train by hand")
 
 
@@ -22,6 +22,16 @@ def plant_register_stages() -> Sequence[StageSpec]:
 
 
 SPECS = (
+    StageSpec(
+        name="clean",
+        summary="Remove from a run what can be made again: caches, checkpoints of finished stages, failed attempts.",
+        options=options.CleanOptions,
+        run="plant_cli.commands.clean:clean",
+        help="Trained models, predictions, figures and what `--resume` needs stay.",
+        writes=False,
+        locks=True,
+        examples=("plant clean --dry-run", "plant clean --run old-run"),
+    ),
     corpus_action(
         name="data make",
         summary="Generate a corpus.",
@@ -148,6 +158,7 @@ SPECS = (
         sections=("data", "model", "machine"),
         feeds=("thresholds", "predict", "eval", "significance", "diff", "report", "export", "suggest"),
         parallel=True,
+        model_of=("pretrain-attn", "planted"),
         seeded=True,
         system="trains",
         order=3,
@@ -373,6 +384,7 @@ SPECS = (
     ),
     look(
         name="thresholds",
+        looks=False,  # decisions follow from it
         summary="Which labels to assign, review or reject (so that a target is reached on validation).",
         options=options.ThresholdOptions,
         run="plant_cli.commands.thresholds:run",

@@ -213,6 +213,12 @@ class MigShowOptions(Options):
     limit: int = everyday(20, "Words shown.", ge=1)
 
 
+class CleanOptions(Options):
+    """Options of `plant clean`."""
+
+    dry_run: bool = everyday(False, "Show what would be removed, and remove nothing.")
+
+
 class EditOptions(Options):
     """Options of `mig edit`."""
 

@@ -41,7 +41,9 @@ def report_recipe(runner: Runner, request: Request) -> Result:
         )
     summaries = {o.name: plain_values(o.result.summary) for o in outcomes}
     numbers = {
-        name: [f"{key} {value:.4g}" for key, value in summary.items() if isinstance(value, int | float) and not isinstance(value, bool)]
+        name: [
+            f"{key} {show_number(key, value)}" for key, value in summary.items() if isinstance(value, int | float) and not isinstance(value, bool)
+        ]
         for name, summary in summaries.items()
     }
     rows = [
@@ -54,3 +56,8 @@ def report_recipe(runner: Runner, request: Request) -> Result:
         data={o.name: {"unchanged": o.unchanged, "seconds": o.seconds, "summary": summaries[o.name]} for o in outcomes},
         next_step=outcomes[-1].result.next_step,
     )
+
+
+def show_number(name: str, value: float) -> str:
+    """A number of a summary: a metric, whose name has a capital as the field writes it, in points; others as they are."""
+    return f"{100 * value:.1f}" if isinstance(value, float) and name != name.lower() and 0 <= value <= 1 else f"{value:.4g}"

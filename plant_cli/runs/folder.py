@@ -19,7 +19,7 @@ from plant_cli.runs.lock import LOCK_NAME, hold_lock
 
 VALIDATION_FILE = "validation.parquet"  # predictions for validation, each document calibrated without itself
 CACHE = "cache"  # tokens and hidden states that the stages of a run share
-CHECKPOINTS_FOLDER = "checkpoints"  # needed to continue a stage; not an output
+CHECKPOINTS_FOLDER = "checkpoints"  # needed to continue a stage, removed when it is finished; not an output
 
 
 class StageFolder:
@@ -99,15 +99,15 @@ class StageFolder:
         write_json(self.path / STAGE_FILE, record.model_dump(mode="json"))
 
     def finish(self, record: StageRecord) -> list[str]:
-        """Record that the stage is done and remove the earlier results, except for files that a user had added to them.
+        """Record that the stage is done and remove its checkpoints and the earlier results, except for files that a user had added to them.
 
         Returns:
             The files that were taken over, by path inside the folder.
         """
         taken = self._take_over()
         self.write(record.model_copy(update={"facts": {name: Facts.of(self.path / name) for name in record.outputs}}))
-        remove(self._previous)
-        remove(self.failed_path)
+        for spent in (self._previous, self.failed_path, self.path / CHECKPOINTS_FOLDER):
+            remove(spent)
         return taken
 
     def _take_over(self) -> list[str]:

@@ -106,6 +106,11 @@ class RequestRunner:
             flags[join_tag(name, tag)] = flags.pop(name)  # a flag must win over the tagged section of the recipe
         early = read_run_recipe(self.request.run_path).only(SHARED_SECTIONS) if spec.needs_run else RecipeLayer()
         late: tuple[RecipeLayer, ...] = (parse_command(self.request.sets, flags),)
+        if spec.model_of is not None and spec.needs_run:
+            stage, option = spec.model_of
+            given = merge_layers(self._recipe, *late)
+            own = self._recorded(stage, given.find((join_tag(name, tag), option)) or given.find((name, option))).only(("model",))
+            early = merge_layers(early.only([section for section in SHARED_SECTIONS if section not in own.values]), own)
         if self.request.resume and self.request.recipe is None and spec.writes:
             late = (self._recorded(name, tag), *late)
         layers = [early, self._recipe, *late]

@@ -6,6 +6,7 @@ import signal
 import pytest
 
 from plant_cli.api import ArtefactError, Interrupted, RecipeError, Result, Table, UsageError
+from plant_cli.commands.run import show_number
 
 
 def test_all_steps_run_in_order_and_are_tabled(laboratory, recipe, statuses):
@@ -15,6 +16,11 @@ def test_all_steps_run_in_order_and_are_tabled(laboratory, recipe, statuses):
     assert result.tables[-1].rows[0][3] == "k 4"
     assert (laboratory.text("beta"), laboratory.text("beta-twice")) == ("4", "44")
     assert laboratory.record("alpha")["seed"] == 2
+
+
+def test_metrics_are_in_points_and_other_numbers_as_they_are():
+    shown = {"P@5": 0.3778, "nDCG@1000": 1.0, "threshold": 0.1963, "labels": 60, "ECE": 0.015}
+    assert [show_number(name, value) for name, value in shown.items()] == ["37.8", "100.0", "0.1963", "60", "1.5"]
 
 
 def test_what_has_not_changed_is_passed_over(laboratory, recipe, statuses):

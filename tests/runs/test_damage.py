@@ -98,13 +98,15 @@ def full(run: Run, make_record: Make) -> Run:
     run.bind(data_hash="d", label_hash="l", sources={})
     done = run.stage("finetune", "baseline")
     done.begin(make_record("finetune", "baseline"))
-    for name in ("model.bin", "adapter/config.json", "checkpoints/step-1/weights.bin", "edits.yaml"):
+    for name in ("model.bin", "adapter/config.json", "edits.yaml"):
         (done.path / name).parent.mkdir(parents=True, exist_ok=True)
         (done.path / name).write_text("old")
-    write_mark(done.path / "checkpoints" / "step-1" / "DONE")
     hashes = {name: digest for name, digest in done.hash_outputs().items() if name != "edits.yaml"}
     record = make_record("finetune", "baseline", status="done", outputs=hashes)
     done.finish(record.model_copy(update={"key": stage_key(record, "d")}))
+    (done.path / "checkpoints" / "step-1").mkdir(parents=True)  # of an earlier version, which kept them
+    (done.path / "checkpoints" / "step-1" / "weights.bin").write_text("old")
+    write_mark(done.path / "checkpoints" / "step-1" / "DONE")
     begun = run.stage("predict")
     begun.begin(make_record("predict"))
     (begun.path / "scores.bin").write_text("half")

@@ -207,6 +207,13 @@ def test_a_replacement_takes_over_what_a_person_laid_beside_the_outputs(run: Run
     assert done.output_hash(record) != before
 
 
+def test_a_finished_stage_keeps_no_checkpoints(done: StageFolder, make_record: Make) -> None:
+    done.resume(make_record())
+    (done.path / "checkpoints").mkdir()
+    done.finish(make_record(status="done"))
+    assert not (done.path / "checkpoints").exists()
+
+
 def test_nothing_is_taken_over_from_an_attempt_that_did_not_finish(done: StageFolder, make_record: Make) -> None:
     (done.path / "half.txt").write_text("half")
     done.write(make_record(status="failed"))

@@ -26,9 +26,10 @@ from plant_cli.api import (
     UsageError,
 )
 from plant_cli.data.files import hash_file, name_temporary, read_json, replacing
+from plant_cli.registry import installed
 from plant_cli.runs.attempt import RESERVE
 from plant_cli.runs.folder import Run
-from plant_cli.runs.runner import print_config
+from plant_cli.runs.runner import RequestRunner, print_config
 
 KEEP_BOTH = "repeat the command with --tag NAME to keep both, or with --force to replace it"
 REPLACE_ONE = "repeat the command with --force to replace it"
@@ -49,6 +50,31 @@ def test_a_finished_stage_is_not_replaced_without_force(laboratory, recipe):
     laboratory.run("alpha", options={"k": 4}, force=True)
     assert laboratory.text("alpha") == "4"
     assert laboratory.fails(UsageError, "", "beta").todo == REPLACE  # its input has changed
+
+
+def test_a_look_takes_the_place_of_the_last_one(laboratory):
+    laboratory.run("glance")
+    laboratory.run("glance", options={"k": 4})
+    assert laboratory.text("glance") == "4"
+    laboratory.on["glance"] = _raise(DataError("odd", where="x", expected="y", todo="z"))
+    laboratory.fails(DataError, "odd", "glance", options={"k": 5})
+    assert laboratory.text("glance") == "4"
+
+
+def test_stage_2_takes_the_model_of_the_stage_1_that_it_starts_from(tmp_path, make_record):
+    run = Run.create(tmp_path)
+    for tag, hidden in ((None, 64), ("wide", 96)):
+        model = {"backbone": {"name": "tiny", "hidden": hidden}, "decoder": {"name": "label-attention", "heads": 2}}
+        folder = run.stage("pretrain-attn", tag)
+        folder.begin(make_record("pretrain-attn", tag, status="done", sections={"model": model}))
+
+    def chosen(*sets, **options):
+        step = RequestRunner(Request(registry=installed(), run_path=tmp_path, sets=sets, flags={"finetune": options})).resolve("finetune", "x")
+        return step.sections["model"]["backbone"].get("hidden"), step.sections["model"]["decoder"]["heads"]
+
+    assert (chosen(), chosen(planted="wide")) == ((64, 2), (96, 2))
+    assert chosen("model.backbone.hidden=32", planted="wide") == (32, 2)
+    assert chosen("model.backbone=tiny", planted="not there") == (128, 4)
 
 
 def test_a_stage_that_another_one_needed_says_so(laboratory):
