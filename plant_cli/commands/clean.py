@@ -11,7 +11,7 @@ from plant_cli.data.files import TEMPORARY, remove, show_size
 from plant_cli.runs.folder import CACHE, CHECKPOINTS_FOLDER, Run
 
 
-def clean(context: StageContext, options: CleanOptions) -> Result:
+def clean_run(context: StageContext, options: CleanOptions) -> Result:
     """Remove caches, checkpoints of finished stages, failed attempts and half-written files; trained models and results stay."""
     path = Run.open(context.run_path).path
     with Run.hold(path, "clean") as run:

@@ -42,7 +42,9 @@ def report_recipe(runner: Runner, request: Request) -> Result:
     summaries = {o.name: plain_values(o.result.summary) for o in outcomes}
     numbers = {
         name: [
-            f"{key} {show_number(key, value)}" for key, value in summary.items() if isinstance(value, int | float) and not isinstance(value, bool)
+            f"{key} {show_number(key, value)}"
+            for key, value in summary.items()
+            if isinstance(value, int | float) and not isinstance(value, bool)
         ]
         for name, summary in summaries.items()
     }

@@ -69,12 +69,14 @@ def test_stage_2_takes_the_model_of_the_stage_1_that_it_starts_from(tmp_path, ma
         folder.begin(make_record("pretrain-attn", tag, status="done", sections={"model": model}))
 
     def chosen(*sets, **options):
-        step = RequestRunner(Request(registry=installed(), run_path=tmp_path, sets=sets, flags={"finetune": options})).resolve("finetune", "x")
+        step = RequestRunner(Request(registry=installed(), run_path=tmp_path, sets=sets, flags={"finetune": options})).resolve(
+            "finetune", "x"
+        )
         return step.sections["model"]["backbone"].get("hidden"), step.sections["model"]["decoder"]["heads"]
 
     assert (chosen(), chosen(planted="wide")) == ((64, 2), (96, 2))
     assert chosen("model.backbone.hidden=32", planted="wide") == (32, 2)
-    assert chosen("model.backbone=tiny", planted="not there") == (128, 4)
+    assert chosen("model.backbone=tiny", planted="lost") == (128, 4)
 
 
 def test_a_stage_that_another_one_needed_says_so(laboratory):
