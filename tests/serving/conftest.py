@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -58,6 +61,39 @@ def serve(models: dict[str, ServedModel], feedback: FeedbackFile) -> Callable[..
         return client
 
     return start
+
+
+class ServerProcess:
+    """`plant serve` as a process of its own."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        command = [sys.executable, "-m", "plant_cli", "serve", "--port", "0", *arguments]
+        self.process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.process.stderr is not None
+        self.first = self.process.stderr.readline()
+        found = re.match(r"(http://127.0.0.1:(\d+)) ", self.first)
+        assert found, self.first + self.process.stderr.read()
+        self.address, self.port = found[1], int(found[2])
+
+    def end(self) -> str:
+        """End it; what it wrote to stderr since it started."""
+        self.process.terminate()
+        return self.process.communicate(timeout=60)[1]
+
+
+@pytest.fixture
+def started(scorers_run: Path) -> Iterator[Callable[..., ServerProcess]]:
+    """Start a server: `started("--token", "…")`."""
+    servers: list[ServerProcess] = []
+
+    def start(*arguments: str) -> ServerProcess:
+        servers.append(ServerProcess(scorers_run.parent, scorers_run.name, *arguments))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        if server.process.poll() is None:
+            server.end()
 
 
 @pytest.fixture

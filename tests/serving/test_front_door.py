@@ -1,0 +1,133 @@
+"""Who is let in, and how much a request may take."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from plant_cli.serving.front_door import PAGE_POLICY
+
+TOKEN = "correct horse"
+ASKED = {"json": {"text": "a"}}
+
+
+def basic(password: str) -> str:
+    return "Basic " + base64.b64encode(f"plant:{password}".encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("given", "status"),
+    [
+        (f"Bearer {TOKEN}", 200),
+        (f"bearer {TOKEN}", 200),
+        (basic(TOKEN), 200),
+        (None, 401),
+        ("", 401),
+        ("Bearer", 401),
+        ("Bearer wrong horse", 401),
+        (f"Bearer {TOKEN}x", 401),
+        ("Bearer hörse".encode("latin-1"), 401),
+        (basic("wrong"), 401),
+        ("Basic ***", 401),
+        ("Basic /w==", 401),
+    ],
+)
+def test_the_token_is_asked_for(serve: Any, given: Any, status: int) -> None:
+    headers = {} if given is None else {"authorization": given}
+    client = serve(token=TOKEN)
+    for path in ("/api/models", "/metrics", "/openapi.json", "/v1/projects"):
+        answer = client.get(path, headers=headers)
+        assert answer.status_code == status
+        assert answer.headers.get("www-authenticate") == (None if status == 200 else "Bearer")
+    assert client.post("/api/suggest", headers=headers, **ASKED).status_code == status
+
+
+def test_page_and_health_need_no_token(serve: Any) -> None:
+    client = serve(token=TOKEN)
+    assert [client.get(path).status_code for path in ("/", "/page/index.html", "/api/health")] == [200, 200, 200]
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [("localhost", 200), ("localhost:8000", 200), ("127.0.0.1", 200), ("[::1]:8000", 200), ("evil.example", 400), ("", 400), ("[::1", 400)],
+)
+def test_a_page_that_renames_itself_to_this_machine_is_refused(serve: Any, host: str, status: int) -> None:
+    client = serve(hosts=frozenset({"localhost", "127.0.0.1", "::1"}))
+    assert client.get("/api/models", headers={"host": host}).status_code == status
+
+
+@pytest.mark.parametrize("path", ["/", "/api/models", "/nowhere", "/v1/projects/none"])
+def test_every_answer_has_the_headers_of_safety(client: TestClient, path: str) -> None:
+    headers = client.get(path, headers={"origin": "http://other.example"}).headers
+    assert headers["content-security-policy"] == PAGE_POLICY
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "access-control-allow-origin" not in headers
+    assert "server" not in headers
+
+
+@pytest.mark.parametrize(
+    "path", ["/page/../application.py", "/page/%2e%2e%2fapplication.py", "/page/..%5capplication.py", "/page/__init__.py"]
+)
+def test_no_other_file_is_shown(client: TestClient, path: str) -> None:
+    assert client.get(path).status_code == 404
+
+
+def test_a_body_without_a_length_is_cut_off(serve: Any) -> None:
+    sent = 0
+
+    def endless() -> Iterator[bytes]:
+        nonlocal sent
+        for _ in range(1000):
+            sent += 100
+            yield b" " * 100
+
+    answer = serve(max_bytes=1000).post("/api/suggest", content=endless(), headers={"content-type": "application/json"})
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize("length", ["2000", "9" * 30, "-1", "x"])
+def test_a_body_is_refused_by_its_length(serve: Any, length: str) -> None:
+    answer = serve(max_bytes=1000).post("/api/suggest", content=b"{}", headers={"content-length": length})
+    assert answer.status_code == 413
+
+
+@pytest.fixture
+def held(models: Any) -> Iterator[threading.Event]:
+    """The thread of the model is held up until the event is set."""
+    free = threading.Event()
+    models["clinic"].submit(lambda loaded: free.wait(20))
+    yield free
+    free.set()
+
+
+def test_a_request_that_takes_too_long_is_given_up(serve: Any, models: Any, held: threading.Event) -> None:
+    client = serve(timeout=0.2)
+    answer = client.post("/api/suggest", **ASKED)
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert answer.json()["error"]["what"] == "the request took longer than 0.2 seconds"
+    held.set()
+    assert models["clinic"].submit(lambda loaded: 1).result(20) == 1
+    assert client.post("/api/suggest", **ASKED).status_code == 200
+
+
+def test_too_many_requests_are_told_to_come_again(serve: Any, held: threading.Event) -> None:
+    client = serve(concurrency=2)
+    with client:  # one event loop for all
+        answers: list[int] = []
+        threads = [threading.Thread(target=lambda: answers.append(client.post("/api/suggest", **ASKED).status_code)) for _ in range(5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads[:3]:
+            while len(answers) < 3:
+                thread.join(0.01)
+        assert answers == [503, 503, 503]
+        assert client.get("/api/health").status_code == 200
+        held.set()
+        for thread in threads:
+            thread.join()
+    assert answers == [503, 503, 503, 200, 200]
