@@ -153,6 +153,8 @@ class Request:
     """Continue unfinished work."""
     seeds: int = 1
     """With how many seeds a recipe is run."""
+    deadline: float | None = None
+    """When training should end, on the clock `time.monotonic`: after its first epoch none begins that would not end by then."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -87,6 +87,9 @@ LOSS = Promise("a function of tensors; in stage 2 with `select`, and whole numbe
 SIGNAL = Promise("an array with one number for each pair of label and word", lambda value, *_: _numbers(value))
 DATASET = Promise("a plant_cli.api.Dataset of lazy frames, whose table of labels has the columns label and title", _is_dataset)
 SENTENCE = Promise("a sentence, or None", lambda value, *_: value is None or isinstance(value, str))
+NAMED_COLUMNS = Promise(
+    "a mapping of options to names of columns", lambda value, *_: isinstance(value, Mapping) and _lists([*value, *value.values()], str)
+)
 REMARKS = Promise("a list of sentences", lambda value, *_: _lists(value, str))
 METRIC_VALUES = Promise(
     "a list of MetricValue (contributions [N, M], per_document [N] or None) and WeightedMetric, for N documents",

@@ -160,6 +160,10 @@ class DatasetSpec(Spec):
     """`recognise(data) -> sentence or None`: describes the content of the path if it is in this format. The dataset `files` asks all
     datasets, and the one that answers reads the corpus. It reads a few lines, and raises no error for any file.
     """
+    guess: Function[Callable[[DataSection], Mapping[str, str]] | None] = Function(promises.NAMED_COLUMNS, required=False)
+    """`guess(data) -> options`: those of the section `data`, such as `text_column`, that fit the corpus better than the section does, for
+    `plant train`. Two columns that may be meant equally well are a `DataError`.
+    """
     write: Function[Callable[[Dataset, Path, str], Sequence[str]] | None] = Function(promises.REMARKS, required=False)
     """`write(dataset, folder, suffix) -> remarks`, for `plant data convert --to NAME`: writes the splits into an empty folder, where `load`
     can read them; `suffix` is "", ".gz" or ".zst". The remarks say what the format cannot store.

@@ -305,6 +305,14 @@ class QuickstartOptions(Options):
     backbone: str | None = everyday(None, "The backbone (default: minilm where its weights are installed, else tiny).")
 
 
+class TrainOptions(Options):
+    """Options of `train`."""
+
+    hours: float | None = everyday(
+        None, "Then train a network for so many hours; it is kept only if validation says that it adds (default: scorers alone).", gt=0
+    )
+
+
 class NameOptions(Options):
     """Which recipe."""
 

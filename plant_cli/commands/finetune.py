@@ -13,7 +13,7 @@ from plant_cli.scoring.decisions import describe_source, describe_tuning
 from plant_cli.scoring.excluded_labels import find_excluded
 from plant_cli.scoring.predictions import ALL_PARTS
 from plant_cli.scoring.scorer_fitting import FusionFit
-from plant_cli.training.judging import VALIDATION_METRICS
+from plant_cli.training.judging import VALIDATION_METRICS, Gain
 from plant_cli.training.scorers_alone import AloneResult, finetune_scorers
 from plant_cli.training.stage_inputs import StageInputs
 from plant_cli.training.training_options import FinetuneOptions
@@ -93,3 +93,14 @@ def describe_threshold(threshold: float, options: FinetuneOptions, split: str) -
         f"one threshold for each label tuned on {describe_source(split)}; {threshold:.3g} (the best for macro-F1) for labels without a "
         f"{split} document among those scored highest"
     )
+
+
+def describe_gain(gain: Gain, *, left_out: bool = False) -> str:
+    """Whether the network is significantly better than the scorers alone."""
+    size = f"MAP {100 * gain.difference:+.1f} points [{100 * gain.low:.1f}, {100 * gain.high:.1f}], 95% interval over documents"
+    if gain.low > 0:
+        return f"the network adds to the scorers: {size}, on the documents that chose its epoch"
+    if left_out:
+        return f"the model has the scorers alone: the network's gain over them is not significant on these documents: {size}"
+    advice = "`plant finetune --no-network --force` gives a model of the scorers alone"
+    return f"the network's gain over the scorers is not significant on these documents: {size}; {advice}"

@@ -6,12 +6,12 @@ from dataclasses import asdict
 
 from plant_cli.api import BackboneSpec, Column, LossSpec, Result, StageContext, Table
 from plant_cli.api.context import with_tag
-from plant_cli.commands.finetune import describe_threshold, list_scorers, tabulate_parts, tell_calibration
+from plant_cli.commands.finetune import describe_gain, describe_threshold, list_scorers, tabulate_parts, tell_calibration
 from plant_cli.network.design import find_design
 from plant_cli.network.reading_checks import warn_of_languages
 from plant_cli.relevance.relevance_table import load_statistics
 from plant_cli.runs.session import open_session
-from plant_cli.training.judging import VALIDATION_METRICS, Gain
+from plant_cli.training.judging import VALIDATION_METRICS
 from plant_cli.training.materials import Inputs
 from plant_cli.training.stage2 import FineTuned, finetune
 from plant_cli.training.training_options import FinetuneOptions
@@ -76,14 +76,3 @@ def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | 
             **reached.cuts,
         },
     )
-
-
-def describe_gain(gain: Gain, *, left_out: bool = False) -> str:
-    """Whether the network is significantly better than the scorers alone."""
-    size = f"MAP {100 * gain.difference:+.1f} points [{100 * gain.low:.1f}, {100 * gain.high:.1f}], 95% interval over documents"
-    if gain.low > 0:
-        return f"the network adds to the scorers: {size}, on the documents that chose its epoch"
-    if left_out:
-        return f"the model has the scorers alone: the network's gain over them is not significant on these documents: {size}"
-    advice = "`plant finetune --no-network --force` gives a model of the scorers alone"
-    return f"the network's gain over the scorers is not significant on these documents: {size}; {advice}"

@@ -32,6 +32,5 @@ def run(context: StageContext, options: QuickstartOptions) -> Result:
     done = report_recipe(context.runner, request)
     return replace(
         done,
-        next_step="on your own data: plant mig --k 1000 data.parquet --run my-run   "
-        "(columns text and labels; then pretrain-attn, finetune, eval; `plant data check data.parquet` examines it first)",
+        next_step="on your own data: plant train data.parquet --run my-run   (`plant data check data.parquet` examines it first)",
     )

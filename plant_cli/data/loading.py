@@ -106,6 +106,26 @@ def find_formats(specs: Sequence[DatasetSpec], data: DataSection, warn: Callable
     return {ANY: found[ANY]} if ANY in found else found
 
 
+_TOLD = {"text_column": "text", "labels_column": "labels", "id_column": "ids", "split_column": "splits", "titles": "titles of labels"}
+
+
+def guess_columns(context: StageContext, data: DataSection) -> dict[str, str]:
+    """Options of the section that its dataset guesses, for columns with other names and for titles, each told in a note.
+
+    Raises:
+        DataError: two columns may be meant equally well.
+    """
+    specs = context.components(DatasetSpec)
+    formats = find_formats(specs, data, context.reporter.warn) if data.dataset.name == ANY else {data.dataset.name: ""}
+    reader = next((spec for spec in specs if spec.name in (formats or {ANY: ""}) and spec.guess is not None), None)
+    found = dict(reader.guess(data)) if reader is not None and reader.guess is not None else {}
+    for option, columns in found.items():
+        what = f"column {columns}" if option != "titles" else columns
+        what = f"columns {columns.replace(',', ' and ')}, joined" if option == "text_column" and "," in columns else what
+        context.reporter.note(f"{_TOLD.get(option, option)}: {what} (--{option.replace('_', '-')})")
+    return found
+
+
 def _recognise(context: StageContext, data: DataSection) -> Choice:
     found = find_formats(context.components(DatasetSpec), data, context.reporter.warn)
     if len(found) > 1:

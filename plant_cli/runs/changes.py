@@ -211,12 +211,12 @@ def decide_start(request: Request, step: Step, folder: StageFolder, run: Run, *,
             raise damage[0].error(f"the stage '{folder.name}'", "make it again: repeat the command with --force")
     for name in getattr(step.options, "systems", ()):  # a name mistyped is more than a finished stage
         refuse_missing_file(name)
+    if record is not None and not done and request.resume and not changes and folder.holds_work():
+        return "resume", record
     if request.force or not (done or folder.holds_work()) or (done and step.spec.looks and not request.resume):
         return "fresh", record
     if record is None:
         raise _lost_record(folder, command_for(step.spec.name, step.tag, request.run_path))
-    if not done and request.resume and not changes:
-        return "resume", record
     raise _refusal(step, folder, record, changes, run, resume=request.resume, may_skip=may_skip)
 
 

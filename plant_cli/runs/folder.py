@@ -62,6 +62,11 @@ class StageFolder:
         record = self.record()
         return record is not None and record.status == "done"
 
+    def usable(self) -> StageFolder:
+        """The folder of the finished stage: while it is being replaced, the one that waits; this one if there is none."""
+        earlier = StageFolder(self._previous)
+        return earlier if not self.is_done() and earlier.is_done() else self
+
     def begin(self, record: StageRecord) -> None:
         """Start afresh in an empty folder; earlier results are moved aside, half-written files of a killed process are removed."""
         if os.path.lexists(self._previous) and self._is_finished():  # replaced already; a kill prevented only its removal

@@ -68,6 +68,8 @@ class Session:
     resume: bool = False  # whether to continue from the last checkpoint in that folder
     should_stop: Callable[[], bool] = never  # true once the user asked to stop; then a checkpoint is saved and `Interrupted` raised
 
+    deadline: float | None = None  # of `Request`
+
     def check(self, what: str, expected: str, any_of: Callable[[bool], bool] = bool) -> None:
         """Stop here, with `Interrupted`, if the user asked for it (`any_of`: asked any of several processes, as `Processes.any`).
 
@@ -80,4 +82,5 @@ class Session:
 def open_session(context: StageContext) -> Session:
     """The session of a stage."""
     reporter, run, folder, resume = context.reporter, context.run_path, context.folder, context.resume
-    return Session(reporter=reporter, run_path=run, folder=folder, resume=resume, should_stop=lambda: context.stopping)
+    stop, deadline = lambda: context.stopping, context.request.deadline
+    return Session(reporter=reporter, run_path=run, folder=folder, resume=resume, should_stop=stop, deadline=deadline)

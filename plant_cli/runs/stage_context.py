@@ -96,6 +96,9 @@ class RunContext:
         run = self._require_run("stage")
         tag = find_input_tag(run, stage, tag, self.tag)
         folder = run.stage(stage, tag)
+        if not self._spec.writes and (usable := folder.usable()) is not folder:
+            self.reporter.note(f"'{folder.name}' is being made anew: what it replaces is used until then")
+            folder = usable
         named = self.data.path is not None and not run.recipe_path.exists()  # no stage has finished: the corpus has to be named again
         corpus = f" {shlex.quote(str(self.data.path))}" if named else ""
         record = folder.require(todo=command_for(stage, tag, self.run_path) + corpus)

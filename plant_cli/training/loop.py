@@ -141,9 +141,12 @@ class TrainingLoop:
         self.defers = leaves_losses(self.hardware)
         self.groups = [replace(group, parameters=tuple(found)) for group, found in zip(self.groups, self.strategy.groups, strict=True)]
         patience = plan.epochs if plan.patience is None else plan.patience
-        while position.epoch < plan.epochs and position.epoch - position.gain_epoch <= patience:
+        took = 0.0
+        while position.epoch < plan.epochs and position.epoch - position.gain_epoch <= patience and self._has_time(took):
+            began = time.monotonic()
             self._epoch(step)
             self._close_epoch(validate)
+            took = time.monotonic() - began
         for tracker in self.accelerator.trackers:
             tracker.finish()
         self.strategy.end()
@@ -159,6 +162,15 @@ class TrainingLoop:
             documents_per_second=self.read / sum(self.seconds) if self.seconds else 0.0,
             epoch_seconds=self.seconds,
         )
+
+    def _has_time(self, took: float) -> bool:
+        """Whether an epoch that takes as long as the last one would end in time; the first one always begins."""
+        deadline = self.session.deadline
+        late = deadline is not None and self.position.epoch > 0 and time.monotonic() + took > deadline
+        if not self.processes.any(late):
+            return True
+        self.session.reporter.note(f"time is up after epoch {self.position.epoch}: the best epoch so far is kept")
+        return False
 
     def _continue(self) -> None:
         folder = self.session.folder / "checkpoints"

@@ -172,6 +172,7 @@ _TABLE_READER, *FORMATS = (
         options=_OPTIONS.get(name, NoOptions),
         load=f"plant_datasets.{where}load",
         recognise=f"plant_datasets.{where}recognise",
+        guess="plant_datasets.table_corpora:guess" if name == "files" else None,
         write=None if write is None else f"plant_datasets.annif:{write}",
         hub=name == "huggingface-dataset",
     )

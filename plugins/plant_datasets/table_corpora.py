@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,11 +37,10 @@ from plant_cli.kit import (
 )
 from plant_datasets.annotation_formats import ANNOTATIONS
 from plant_datasets.corpus_reader import ALIASES, split_by_hash, split_of
+from plant_datasets.guessed_columns import SAMPLE, guess_missing, guess_split, rank_labels
 from plant_datasets.hub_datasets import find_class_names
 from plant_datasets.label_columns import find_columns
 
-_SAMPLE = 500  # rows that are looked at for a suggestion
-_REPEATED = 0.8  # share of distinct values from which a column has no labels: labels recur
 _MEANINGS = {
     "--text-column": "a column with the text of each document",
     "--labels-column": "a column with the labels of each document",
@@ -52,6 +52,7 @@ PIECE = 10_000  # documents that are read together: some tens of megabytes of te
 _SPLIT, _ROW = "split of the row", "number of the row"  # names that no column of a user has
 _SHARD = re.compile(r"-(\d+)-of-(\d+)(?:-[0-9a-f]{16})?$")
 _BESIDE = {"labels": "", "evidence": "evidence", "excluded": ""}  # tables beside a corpus, and the options that name others
+_ALSO_CALLED = {"labels": ("titles", "vocabulary")}
 _NEEDED = {"evidence": ("doc_id", "label", "start", "end"), "excluded": ("doc_id", "label")}
 LazyParts = list[pl.LazyFrame]  # consecutive rows of a table
 ReadCorpus = tuple[dict[SplitName, LazyParts], list[Path], list[str]]  # splits, files, remarks
@@ -119,6 +120,24 @@ def recognise(data: DataSection) -> str | None:
     except (PlantError, OSError):
         return None
     return f"a table with the columns {show_names(columns)}" if columns else None
+
+
+def guess(data: DataSection) -> dict[str, str]:
+    """The table of titles beside the corpus, and columns that its training table has under other names than the section says."""
+    path = Path(data.path or "")
+    if not path.exists():
+        return {}
+    path = _enter(path) if path.is_dir() else path
+    file = _find_split_files(path, data)["train"][0] if path.is_dir() else path
+    table = scan_table(file, encoding=data.encoding, bad=BadRows.of(data.model_copy(update={"strict": False, "rejects": None})))
+    known = find_columns({str(file): (table, "")}, data)[1] is not data  # of a known tool, or a column for each label
+    found = {} if known else guess_missing(table, data, str(file))
+    beside = _find_beside(path, "labels") if data.titles is None and data.vocabulary is None else None
+    if beside is not None:
+        with suppress(DataError):  # it may be of another kind
+            _read_further("labels", beside, data)
+            found["titles"] = str(beside)
+    return found
 
 
 def _peek(path: Path, data: DataSection) -> list[str]:
@@ -377,21 +396,9 @@ def _missing_column(name: str, flag: str, table: pl.LazyFrame, data: DataSection
     )
 
 
-def guess_split(table: pl.LazyFrame, where: str) -> str | None:
-    """A column that holds nothing but names of splits, and more than one of them."""
-
-    def splits(column: pl.Series) -> set[str | None]:
-        return {ALIASES.get((value or "").strip().lower()) for value in column.unique()}
-
-    sample = collect(table.head(_SAMPLE), where)
-    likely = [name for name, dtype in sample.schema.items() if dtype == pl.String and None not in splits(sample[name])]
-    columns = ((name, splits(collect(table.select(name), where)[name])) for name in likely)
-    return next((name for name, names in columns if None not in names and len(names) > 1), None)
-
-
 def _guess_flags(table: pl.LazyFrame, data: DataSection, where: str) -> str:
     """Flags for the columns that are missing under the names used so far."""
-    sample = collect(table.head(_SAMPLE), where)
+    sample = collect(table.head(SAMPLE), where)
     named = (data.text_column, data.labels_column, data.split_column, data.id_column)
     present = {name for name in named if name is not None and name in sample.columns}
     split = guess_split(table, where)
@@ -399,29 +406,21 @@ def _guess_flags(table: pl.LazyFrame, data: DataSection, where: str) -> str:
     means = ((name, left[name].str.len_chars().mean()) for name, dtype in left.schema.items() if dtype == pl.String)
     lengths = {name: mean for name, mean in means if isinstance(mean, float)}
     text = max(lengths, key=lambda name: lengths[name], default=None) if data.text_column not in present else None
-    labels = _guess_labels(left.drop([text] if text else [])) if data.labels_column not in present else None
-    flags = {"--text-column": text, "--labels-column": labels, "--split-column": None if data.split_column in present else split}
+    ranked = rank_labels(left.drop([text] if text else [])) if data.labels_column not in present else []
+    flags = {
+        "--text-column": text,
+        "--labels-column": ranked[0][1] if ranked else None,
+        "--split-column": None if data.split_column in present else split,
+    }
     # a name that must be shortened is a document: the table has no header
     return " ".join(f"{flag} {shlex.quote(name)}" for flag, name in flags.items() if name and name == shorten(name))
-
-
-def _guess_labels(sample: pl.DataFrame) -> str | None:
-    """A column of lists, else the one whose values recur most; columns with a separator first."""
-    ranked: list[tuple[bool, float, str]] = []
-    for name, dtype in sample.schema.items():
-        if dtype == pl.List(pl.String):
-            return name
-        if dtype == pl.String:
-            form = find_label_form({name: sample[name]})
-            labels = form.read(sample[name], name)[0].explode().drop_nulls()
-            ranked.append((form.kind == "one", labels.n_unique() / max(1, labels.len()), name))
-    return next((name for _, distinct, name in sorted(ranked) if distinct < _REPEATED), None)
 
 
 def _find_beside(corpus: Path, what: str) -> Path | None:
     """The table of labels, evidence or excluded pairs: of `notes.parquet` that is `notes.labels.*`, else `labels.*`, in any format."""
     folder = corpus if corpus.is_dir() else corpus.parent
-    wanted = [what] if corpus.is_dir() else [f"{base_name(corpus)}.{what}", what]
+    names = [what, *_ALSO_CALLED.get(what, ())]
+    wanted = names if corpus.is_dir() else [*(f"{base_name(corpus)}.{name}" for name in names), *names]
     tables = [path for path in sorted(folder.iterdir()) if table_format(path) and path != corpus]
     return next((path for name in wanted for path in tables if base_name(path) == name), None)
 

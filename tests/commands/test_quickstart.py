@@ -50,7 +50,7 @@ def test_the_backbone_is_the_best_that_is_installed(runner: FakeRunner, known: l
     assert asked.recipe == "quickstart"
     assert asked.flags == {"machine": {"seed": 5}, "model": {"backbone": backbone}}
     assert list(result.data) == ["eval"]
-    assert "plant mig --k 1000 data.parquet" in (result.next_step or "")
+    assert "plant train data.parquet" in (result.next_step or "")
 
 
 def test_flags_are_handed_on(runner: FakeRunner) -> None:

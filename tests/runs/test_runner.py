@@ -538,6 +538,20 @@ def test_resuming_what_is_done_does_nothing(laboratory):
     assert laboratory.reporter.notes == ["alpha: unchanged, skipped"]
 
 
+def test_force_and_resume_together_continue_what_was_stopped_and_replace_what_changed(laboratory):
+    def stop(context):
+        raise Interrupted("stopped", expected="", todo="")
+
+    resumed = []
+    laboratory.on["alpha"] = stop
+    laboratory.fails(Interrupted, "", "alpha")
+    laboratory.on["alpha"] = lambda context: resumed.append(context.resume) or {}
+    laboratory.run("alpha", resume=True, force=True)
+    laboratory.run("alpha", resume=True, force=True, options={"k": 5})
+    assert resumed == [True, False]
+    assert laboratory.text("alpha") == "5"
+
+
 def test_a_full_disk_is_a_resource_error_even_if_the_record_cannot_be_written(laboratory, monkeypatch):
     full = OSError(errno.ENOSPC, "No space left on device", "model.safetensors")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -124,6 +125,13 @@ def test_curves_are_drawn_and_trackers_told_on_request(play: Callable[..., Playe
 
 def test_patience_ends_training_early(play: Callable[..., Played]) -> None:
     assert play(0.5, 0.4, 0.3, 0.9, patience=2).run().epochs == 3
+
+
+@pytest.mark.parametrize(("left", "epochs"), [(-1.0, 1), (1e6, 4)])
+def test_no_epoch_begins_that_would_end_too_late(play: Callable[..., Played], left: float, epochs: int) -> None:
+    played = play(0.5, 0.6, 0.7, 0.8)
+    played.session = replace(played.session, deadline=time.monotonic() + left)
+    assert played.run().epochs == epochs
 
 
 def test_small_gains_do_not_keep_training_going_but_the_best_epoch_stays_the_best(play: Callable[..., Played]) -> None:

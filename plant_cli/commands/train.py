@@ -1,0 +1,153 @@
+"""`plant train DATA`: a model of one's own data by one command. Scorers first, then a network while time is left."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from plant_cli.api import Column, Interrupted, PlantError, Result, SilentReporter, StageContext, Table
+from plant_cli.api.context import Cell
+from plant_cli.commands.command_options import TrainOptions
+from plant_cli.commands.finetune import describe_gain
+from plant_cli.data.corpus_files import CorpusRecord
+from plant_cli.data.loading import guess_columns
+from plant_cli.data.records import StageRecord
+from plant_cli.evaluation.results import Bound, read_metrics
+from plant_cli.runs.folder import StageFolder
+from plant_cli.scoring.predictions import ALL_PARTS
+from plant_cli.training.judging import Gain
+
+RECIPE = "recommended"
+SHOWN = ("P@1", "P@5", "PSP@5", "R@10", "R@10[1-5]")  # of each part
+NEXT = "plant suggest --text '…' --why; plant report; plant serve"
+HOUR = 3600.0  # seconds
+
+
+def run(context: StageContext, options: TrainOptions) -> Result:
+    """Fit scorers, train a network while time is left if the user gives it time, and measure the model."""
+    training = Training(context, None if options.hours is None else time.monotonic() + HOUR * options.hours)
+    try:
+        return training.run()
+    except Interrupted as error:
+        ready = training.model is not None
+        raise Interrupted(
+            error.what,
+            where=error.where,
+            expected="all steps of `plant train`",
+            todo="the same command goes on where it stopped" + ("; `plant suggest` uses the model that is finished" if ready else ""),
+        ) from error
+
+
+@dataclass
+class Training:
+    """The steps of `plant train`, which are those of the recipe `recommended` in the same run."""
+
+    context: StageContext
+    deadline: float | None  # of the monotonic clock; None: no network is asked for
+
+    def run(self) -> Result:
+        """Take all steps that are not finished."""
+        request = self.context.request
+        self.request = replace(request, recipe=request.recipe or RECIPE, resume=True, flags=self._flags(), deadline=self.deadline)
+        if not self._networked():
+            self._step("finetune", {"network": False})
+            self.context.reporter.note("the scorers are ready: `plant suggest` uses them from now on")
+        notes = list(self._train_network()) if self.deadline is not None or self._networked() else [self._offer_network()]
+        return self._report(notes)
+
+    @property
+    def model(self) -> StageRecord | None:
+        """The record of the model that `plant suggest` uses; None if there is none."""
+        record = StageFolder(self.context.run_path / "finetune").usable().record()
+        return record if record is not None and record.status == "done" else None
+
+    def _networked(self) -> bool:
+        """Whether the network of the run is finished, or its training was begun."""
+        record = StageFolder(self.context.run_path / "finetune").record()
+        return record is not None and bool(record.options.get("network"))
+
+    def _flags(self) -> dict[str, dict[str, Any]]:
+        """The flags of the steps: those of the command, and the columns that are guessed for a new run."""
+        flags = {section: dict(given) for section, given in self.context.request.flags.items() if section != "train"}
+        if not (self.context.run_path / "recipe.yaml").exists():
+            flags["data"] = {**guess_columns(self.context, self.context.data), **flags.get("data", {})}
+        return flags
+
+    def _step(self, stage: str, options: dict[str, Any] | None = None, *, replaces: bool = False, **changes: Any) -> Result:
+        """Run one stage of the recipe, or go on with it; it is skipped if it is finished and unchanged."""
+        flags = {**self.request.flags, stage: options or {}}
+        request = replace(self.request, flags=flags, force=self.request.force or replaces, **changes)
+        return self.context.runner.run_stage(request, stage)
+
+    def _train_network(self) -> Iterator[str]:
+        """Plant and train a network while time is left; notes say what it adds."""
+        self._step("mig")
+        left = None if self.deadline is None else self.deadline - time.monotonic()
+        first = self._forecast()[1]
+        if left is not None and first is not None and first > left and not self._networked():
+            yield f"no network: one epoch would take about {show_time(first)}, and {show_time(left)} are left of --hours"
+            return
+        self._step("pretrain-attn", deadline=None if left is None else time.monotonic() + left / 2)
+        self._step("finetune", replaces=not self._networked())
+        record = self.model
+        gain = record.summary.get("gain_of_network") if record is not None else None
+        if record is not None and gain is not None:
+            yield describe_gain(Gain(**gain), left_out=record.summary["network_left_out"])
+
+    def _offer_network(self) -> str:
+        seconds = self._forecast()[0]
+        path = shlex.quote(str(self.context.request.flags.get("data", {}).get("path") or self.context.data.path))
+        took = "" if seconds is None else f", in about {show_time(seconds)} here"
+        return f"a network may add to this: `plant train {path} --hours 1` trains one{took}, and keeps it if validation says that it adds"
+
+    def _forecast(self) -> tuple[float | None, float | None]:
+        """Seconds that a network will take, and seconds until its first epoch ends; None if that cannot be said."""
+        flags = {**self.request.flags, "finetune": {"network": True}}
+        request = replace(self.request, recipe=None, sets=self.request.sets, flags=flags, resume=False, reporter=SilentReporter())
+        try:
+            plans = self.context.runner.run_stage(request, "plan").data
+            planted, tuned = plans["pretrain-attn"]["seconds"], plans["finetune"]["seconds"]
+            return planted + tuned, planted / 2 + tuned / max(1, plans["finetune"]["work"].get("epochs", 1))
+        except (PlantError, ImportError, KeyError, TypeError):  # without torch, or without a measure: the scorers are there all the same
+            return None, None
+
+    def _report(self, notes: list[str]) -> Result:
+        sizes = CorpusRecord.read(self.context.run_path / "corpus").sizes
+        split = next((name for name in ("test", "validation") if name in sizes), None)
+        if split is None:
+            return Result(tables=[Table(title="Trained", columns=[Column(name="split")], rows=[], notes=notes)], next_step=NEXT)
+        self._step("eval", {"split": split}, replaces=True)
+        found = read_metrics(self.context.run_path / "eval")
+        rows = [[name, *(_value(metrics.get(one)) for one in SHOWN)] for name, metrics in found.parts.items()]
+        rows.append([ALL_PARTS, *(_value(found.all_metrics().get(one)) for one in SHOWN)])
+        whole = found.metrics.get("MAP")
+        interval = "" if whole is None or whole.low is None else f"; MAP of all together {_bounds(whole)}"
+        notes.insert(0, f"{found.documents:,} documents of {split}, which training did not see" + interval)
+        if split == "validation":
+            notes[0] = f"{found.documents:,} documents of validation, on which weights and thresholds were chosen: there is no test split"
+        table = Table(
+            title=f"The model and its parts ({split})",
+            columns=[Column(name="part"), *(Column(name=name, kind="points") for name in SHOWN)],
+            rows=rows,
+            notes=notes,
+        )
+        return Result(tables=[table], data=found.model_dump(mode="json"), next_step=NEXT)
+
+
+def _value(bound: Bound | None) -> Cell:
+    return None if bound is None else bound.value
+
+
+def _bounds(bound: Bound) -> str:
+    low, high = bound.low or 0.0, bound.high or 0.0
+    return f"{100 * (bound.value or 0.0):.1f} [{100 * low:.1f}, {100 * high:.1f}], 95% interval over documents"
+
+
+def show_time(seconds: float) -> str:
+    """A time for people: `40 seconds`, `12 minutes`, `3.5 hours`."""
+    if seconds < 90:
+        return f"{max(0, round(seconds))} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 1.5 * HOUR else f"{seconds / HOUR:.1f} hours"

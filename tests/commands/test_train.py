@@ -1,0 +1,187 @@
+"""`plant train`: the steps it takes, what it goes on with after a stop, and what it says of the model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import plant_datasets
+import polars as pl
+import pytest
+from builders import read_stage, run_at
+
+from plant_cli.api import DataError, Interrupted, Options, Result, SilentReporter, StageSpec
+from plant_cli.commands import SPECS
+from plant_cli.commands.train import show_time
+from plant_cli.data.files import write_json
+from plant_cli.testing.contexts import make_registry
+
+GAIN = {"difference": 0.02, "low": 0.01, "high": 0.03}
+FIGURES = {name: {"value": value, "low": value, "high": value} for name, value in (("P@1", 0.5), ("MAP", 0.25))}
+METRICS = {
+    "convention": "plant",
+    "system": "finetune",
+    "split": "test",
+    "documents": 9,
+    "gold": "",
+    "threshold": "",
+    "seed": 0,
+    "level": 0.95,
+}
+
+
+class TunedOptions(Options):
+    network: bool = True
+    only_if_better: bool = False
+
+
+class MeasuredOptions(Options):
+    split: str = "test"
+    bootstrap: int = 0
+
+
+class PlayedSteps:
+    """The steps of `plant train`, played; `seconds` is what `plan` forecasts, and those in `stopped` end by Ctrl-C."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.calls: list[str] = []
+        self.deadlines: dict[str, Any] = {}
+        self.seconds: float | None = 30.0
+        self.stopped: set[str] = set()
+        self.reporter = SilentReporter()
+        stages = {"mig": Options, "pretrain-attn": Options, "finetune": TunedOptions, "eval": MeasuredOptions}
+        specs = [
+            StageSpec(name=name, summary="Played.", options=options, run=self.play(name), sections=("data",))
+            for name, options in stages.items()
+        ]
+        plan = StageSpec(name="plan", summary="Played.", options=Options, run=self.plan, writes=False)
+        train = next(spec for spec in SPECS if spec.name == "train")
+        self.registry = make_registry(plant_datasets, *specs, plan, train, name="played")
+
+    def play(self, name: str) -> Any:
+        def run(context: Any, options: Any) -> Result:
+            context.corpus()
+            self.calls.append(name + (" (scorers)" if getattr(options, "network", True) is False else ""))
+            self.deadlines[name] = context.request.deadline
+            (context.folder / "work.txt").write_text(self.calls[-1])
+            if name in self.stopped:
+                raise Interrupted(f"stopped in {name}", where="there", expected="", todo="go on")
+            if name == "eval":
+                context.input("finetune")
+                write_json(
+                    context.folder / "metrics.json", {**METRICS, "metrics": FIGURES, "parts": {"words": FIGURES}, "split": options.split}
+                )
+            return Result(summary={"gain_of_network": GAIN, "network_left_out": False} if name == "finetune" and options.network else {})
+
+        return run
+
+    def plan(self, context: Any, options: Any) -> Result:
+        if self.seconds is None:
+            raise DataError("it cannot be planned", expected="", todo="")
+        return Result(data={name: {"seconds": self.seconds, "work": {"epochs": 10}} for name in ("pretrain-attn", "finetune")})
+
+    def __call__(self, data: Path, **options: Any) -> Result:
+        self.calls.clear()
+        flags = {"train": options, "data": {"path": str(data)}}
+        return run_at(self.folder / "run", "train", registry=self.registry, flags=flags, reporter=self.reporter)
+
+
+@pytest.fixture
+def steps(tmp_path: Path) -> PlayedSteps:
+    return PlayedSteps(tmp_path)
+
+
+@pytest.fixture
+def catalogue(tmp_path: Path) -> Path:
+    rows = [
+        (f"b{n}", f"Book {n}", f"About {('law', 'waves')[n % 2]} in chapter {n}", "ab"[n % 2], ("train", "test")[n % 5 == 0])
+        for n in range(40)
+    ]
+    path = tmp_path / "catalogue.csv"
+    pl.DataFrame(rows, schema=["PPN", "Titel", "Abstract", "Schlagwort", "split"], orient="row").write_csv(path, separator=";")
+    return path
+
+
+def test_scorers_alone_by_default(steps: PlayedSteps, catalogue: Path) -> None:
+    result = steps(catalogue)
+    assert steps.calls == ["finetune (scorers)", "eval"]
+    data = read_stage(steps.folder / "run", "finetune")["sections"]["data"]
+    assert (data["text_column"], data["labels_column"], data["id_column"]) == ("Titel,Abstract", "Schlagwort", "PPN")
+    assert "text: columns Titel and Abstract, joined (--text-column)" in steps.reporter.notes
+    table = result.tables[0]
+    assert [list(row[:2]) for row in table.rows] == [["words", 0.5], ["all together", 0.5]]
+    assert table.notes == [
+        "9 documents of test, which training did not see; MAP of all together 25.0 [25.0, 25.0], 95% interval over documents",
+        f"a network may add to this: `plant train {catalogue} --hours 1` trains one, in about 60 seconds here, and keeps it if validation "
+        "says that it adds",
+    ]
+    assert [part.split()[1] for part in (result.next_step or "").split("; ")] == ["suggest", "report", "serve"]
+    steps(catalogue)
+    assert steps.calls == []
+
+
+def test_without_a_forecast_the_scorers_are_there_all_the_same(steps: PlayedSteps, catalogue: Path) -> None:
+    steps.seconds = None
+    assert "trains one, and keeps it" in steps(catalogue).tables[0].notes[1]
+
+
+def test_a_network_follows_while_time_is_left(steps: PlayedSteps, catalogue: Path) -> None:
+    notes = steps(catalogue, hours=1).tables[0].notes
+    assert steps.calls == ["finetune (scorers)", "mig", "pretrain-attn", "finetune", "eval"]
+    assert notes[1].startswith("the network adds to the scorers: MAP +2.0 points [1.0, 3.0]")
+    assert steps.deadlines["finetune"] - steps.deadlines["pretrain-attn"] == pytest.approx(1800, abs=60)  # half of the time
+    steps(catalogue)
+    assert steps.calls == []  # the network is kept, though no time is given
+
+
+def test_a_network_that_takes_too_long_is_not_begun(steps: PlayedSteps, catalogue: Path) -> None:
+    steps.seconds = 9000.0
+    notes = steps(catalogue, hours=1).tables[0].notes
+    assert steps.calls == ["finetune (scorers)", "mig", "eval"]
+    assert notes[1] == "no network: one epoch would take about 1.5 hours, and 60 minutes are left of --hours"
+
+
+def test_what_was_stopped_goes_on_and_the_finished_model_stays(steps: PlayedSteps, catalogue: Path) -> None:
+    steps(catalogue)
+    steps.stopped = {"finetune"}
+    with pytest.raises(Interrupted) as caught:
+        steps(catalogue, hours=1)
+    assert caught.value.todo == "the same command goes on where it stopped; `plant suggest` uses the model that is finished"
+    run = steps.folder / "run"
+    assert (run / ".finetune.previous" / "work.txt").read_text() == "finetune (scorers)"
+    steps.stopped = set()
+    steps(catalogue)
+    assert steps.calls == ["finetune", "eval"]
+    assert not (run / ".finetune.previous").exists()
+
+
+def test_what_is_stopped_before_the_scorers_are_there_promises_no_model(steps: PlayedSteps, catalogue: Path) -> None:
+    steps.stopped = {"finetune"}
+    with pytest.raises(Interrupted) as caught:
+        steps(catalogue)
+    assert caught.value.todo == "the same command goes on where it stopped"
+
+
+def test_without_a_test_split_figures_are_of_validation(steps: PlayedSteps, tmp_path: Path) -> None:
+    rows = [{"text": f"about {'law' if n % 2 else 'waves'} {n}", "labels": ["ab"[n % 2]], "split": "train"} for n in range(40)]
+    pl.DataFrame(rows).write_parquet(tmp_path / "data.parquet")
+    assert "there is no test split" in steps(tmp_path / "data.parquet").tables[0].notes[0]
+    assert read_stage(steps.folder / "run", "eval")["options"]["split"] == "validation"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(0.4, "0 seconds"), (89, "89 seconds"), (90, "2 minutes"), (5400, "1.5 hours"), (36000, "10.0 hours")]
+)
+def test_times_for_people(seconds: float, shown: str) -> None:
+    assert show_time(seconds) == shown
+
+
+def test_while_a_model_is_replaced_the_earlier_one_answers(prepared: Any) -> None:
+    clinic = prepared("scorers")
+    folder = clinic.path / "finetune"
+    folder.rename(clinic.path / ".finetune.previous")
+    folder.mkdir()
+    reporter = SilentReporter()
+    assert clinic("suggest", flags={"suggest": {"text": "fever"}}, reporter=reporter).summary["documents"] == 1
+    assert "'finetune' is being made anew: what it replaces is used until then" in reporter.notes
