@@ -81,7 +81,7 @@ class PlayedSteps:
             raise DataError("it cannot be planned", expected="", todo="")
         return Result(data={name: {"seconds": self.seconds, "work": {"epochs": 10}} for name in ("pretrain-attn", "finetune")})
 
-    def __call__(self, data: Path, **options: Any) -> Result:
+    def __call__(self, data: Path, **options: Any) -> Any:
         self.calls.clear()
         flags = {"train": options, "data": {"path": str(data)}}
         return run_at(self.folder / "run", "train", registry=self.registry, flags=flags, reporter=self.reporter)
