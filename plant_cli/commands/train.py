@@ -20,7 +20,7 @@ from plant_cli.runs.folder import StageFolder
 from plant_cli.scoring.predictions import ALL_PARTS
 from plant_cli.training.judging import Gain
 
-RECIPE = "recommended"
+STEPS = "recommended"
 SHOWN = ("P@1", "P@5", "PSP@5", "R@10", "R@10[1-5]")  # of each part
 NEXT = "plant suggest --text '…' --why; plant report; plant serve"
 HOUR = 3600.0  # seconds
@@ -51,7 +51,7 @@ class Training:
     def run(self) -> Result:
         """Take all steps that are not finished."""
         request = self.context.request
-        self.request = replace(request, recipe=request.recipe or RECIPE, resume=True, flags=self._flags(), deadline=self.deadline)
+        self.request = replace(request, recipe=request.recipe or STEPS, resume=True, flags=self._flags(), deadline=self.deadline)
         if not self._networked():
             self._step("finetune", {"network": False})
             self.context.reporter.note("the scorers are ready: `plant suggest` uses them from now on")
