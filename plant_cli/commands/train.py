@@ -20,15 +20,15 @@ from plant_cli.runs.folder import StageFolder
 from plant_cli.scoring.predictions import ALL_PARTS
 from plant_cli.training.judging import Gain
 
-STEPS = "recommended"
-SHOWN = ("P@1", "P@5", "PSP@5", "R@10", "R@10[1-5]")  # of each part
-NEXT = "plant suggest --text '…' --why; plant report; plant serve"
-HOUR = 3600.0  # seconds
+_STEPS = "recommended"
+_SHOWN = ("P@1", "P@5", "PSP@5", "R@10", "R@10[1-5]")  # of each part
+_NEXT = "plant suggest --text '…' --why; plant report; plant serve"
+_HOUR = 3600.0  # seconds
 
 
 def run(context: StageContext, options: TrainOptions) -> Result:
     """Fit scorers, train a network while time is left if the user gives it time, and measure the model."""
-    training = Training(context, None if options.hours is None else time.monotonic() + HOUR * options.hours)
+    training = Training(context, None if options.hours is None else time.monotonic() + _HOUR * options.hours)
     try:
         return training.run()
     except Interrupted as error:
@@ -51,7 +51,7 @@ class Training:
     def run(self) -> Result:
         """Take all steps that are not finished."""
         request = self.context.request
-        self.request = replace(request, recipe=request.recipe or STEPS, resume=True, flags=self._flags(), deadline=self.deadline)
+        self.request = replace(request, recipe=request.recipe or _STEPS, resume=True, flags=self._flags(), deadline=self.deadline)
         if not self._networked():
             self._step("finetune", {"network": False})
             self.context.reporter.note("the scorers are ready: `plant suggest` uses them from now on")
@@ -118,11 +118,11 @@ class Training:
         sizes = CorpusRecord.read(self.context.run_path / "corpus").sizes
         split = next((name for name in ("test", "validation") if name in sizes), None)
         if split is None:
-            return Result(tables=[Table(title="Trained", columns=[Column(name="split")], rows=[], notes=notes)], next_step=NEXT)
+            return Result(tables=[Table(title="Trained", columns=[Column(name="split")], rows=[], notes=notes)], next_step=_NEXT)
         self._step("eval", {"split": split}, replaces=True)
         found = read_metrics(self.context.run_path / "eval")
-        rows = [[name, *(_value(metrics.get(one)) for one in SHOWN)] for name, metrics in found.parts.items()]
-        rows.append([ALL_PARTS, *(_value(found.all_metrics().get(one)) for one in SHOWN)])
+        rows = [[name, *(_value(metrics.get(one)) for one in _SHOWN)] for name, metrics in found.parts.items()]
+        rows.append([ALL_PARTS, *(_value(found.all_metrics().get(one)) for one in _SHOWN)])
         whole = found.metrics.get("MAP")
         interval = "" if whole is None or whole.low is None else f"; MAP of all together {_bounds(whole)}"
         notes.insert(0, f"{found.documents:,} documents of {split}, which training did not see" + interval)
@@ -130,11 +130,11 @@ class Training:
             notes[0] = f"{found.documents:,} documents of validation, on which weights and thresholds were chosen: there is no test split"
         table = Table(
             title=f"The model and its parts ({split})",
-            columns=[Column(name="part"), *(Column(name=name, kind="points") for name in SHOWN)],
+            columns=[Column(name="part"), *(Column(name=name, kind="points") for name in _SHOWN)],
             rows=rows,
             notes=notes,
         )
-        return Result(tables=[table], data=found.model_dump(mode="json"), next_step=NEXT)
+        return Result(tables=[table], data=found.model_dump(mode="json"), next_step=_NEXT)
 
 
 def _value(bound: Bound | None) -> Cell:
@@ -150,4 +150,4 @@ def show_time(seconds: float) -> str:
     """A time for people: `40 seconds`, `12 minutes`, `3.5 hours`."""
     if seconds < 90:
         return f"{max(0, round(seconds))} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 1.5 * HOUR else f"{seconds / HOUR:.1f} hours"
+    return f"{seconds / 60:.0f} minutes" if seconds < 1.5 * _HOUR else f"{seconds / _HOUR:.1f} hours"
