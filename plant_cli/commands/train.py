@@ -109,7 +109,8 @@ class Training:
         request = replace(self.request, recipe=None, sets=self.request.sets, flags=flags, resume=False, reporter=SilentReporter())
         try:
             plans = self.context.runner.run_stage(request, "plan").data
-            planted, tuned = plans["pretrain-attn"]["seconds"], plans["finetune"]["seconds"]
+            planted, tuned = (plans[stage]["seconds"] for stage in ("pretrain-attn", "finetune"))
+            planted = 0.0 if StageFolder(self.context.run_path / "pretrain-attn").is_done() else planted
             return planted + tuned, planted / 2 + tuned / max(1, plans["finetune"]["work"].get("epochs", 1))
         except (PlantError, ImportError, KeyError, TypeError):  # without torch, or without a measure: the scorers are there all the same
             return None, None
