@@ -13,11 +13,14 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 import plant_cli
+from plant_cli.api import PlantError
 from plant_cli.serving.annif_paths import annif_router
 from plant_cli.serving.front_door import FrontDoor, Limits
 from plant_cli.serving.http_bodies import (
     MOST_LABELS,
     ErrorReply,
+    ExplainBody,
+    ExplainReply,
     FeedbackBody,
     FeedbackReply,
     HealthReply,
@@ -55,7 +58,7 @@ def build_server(
 def build_application(service: Service, waiting: Callable[[], int]) -> FastAPI:
     """The application; `waiting` gives the number of requests that are being answered."""
     app = FastAPI(title="plant", version=plant_cli.__version__, docs_url=None, redoc_url=None, responses=ERRORS)
-    for error in (RequestValidationError, ValidationError, Refusal, HTTPException, Exception):
+    for error in (RequestValidationError, ValidationError, PlantError, HTTPException, Exception):
         app.add_exception_handler(error, _refuse)
     app.include_router(annif_router(service))
     files = {path.name: path for path in PAGE.iterdir() if path.suffix in PAGE_TYPES}
@@ -78,6 +81,11 @@ def build_application(service: Service, waiting: Callable[[], int]) -> FastAPI:
     async def suggest(body: SuggestBody) -> Any:
         model = service.find(body.model)
         return JSONResponse({"model": model.id, "results": await service.suggest(model, body.chosen, body.limit, body.threshold)})
+
+    @app.post("/api/explain", response_model=ExplainReply)
+    async def explain(body: ExplainBody) -> Any:
+        model = service.find(body.model)
+        return JSONResponse({"model": model.id, "explanations": await service.explain(model, body.text, body.labels)})
 
     @app.get("/api/labels", response_model=list[LabelReply])
     def labels(
@@ -122,6 +130,8 @@ async def _refuse(request: Request, error: Exception) -> Any:
         what = {404: "there is no such address", 405: "the address does not take this method"}.get(error.status_code, "the body is no JSON")
         expected = "a path of /openapi.json" if known else "JSON in UTF-8, not nested deeply"
         error = Refusal(error.status_code, what, where=path[:NAME_SHOWN], expected=expected, todo=SEE_SCHEMA)
+    elif isinstance(error, PlantError) and not isinstance(error, Refusal):
+        error = Refusal(500, error.what, where=error.where, expected=error.expected, todo=error.todo)
     elif not isinstance(error, Refusal):
         error = unexpected(path[:NAME_SHOWN])
     return answer_refused(path, error)

@@ -17,7 +17,7 @@ def _require_characters(text: str) -> str:
 
 
 Words = Annotated[str, AfterValidator(_require_characters)]
-MOST_TEXTS, MOST_LABELS, MOST_PAIRS = 1000, 1000, 100_000
+MOST_TEXTS, MOST_LABELS, MOST_PAIRS, MOST_EXPLAINED = 1000, 1000, 100_000, 100
 Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 LabelName = Annotated[Words, Field(min_length=1, max_length=2000)]
 
@@ -77,6 +77,49 @@ class SuggestReply(Reply):
 
     model: str
     results: list[TextSuggestions]
+
+
+class ExplainBody(Body):
+    """A text, and the labels whose scores are to be explained."""
+
+    model: str | None = None
+    text: Words
+    labels: list[LabelName] = Field(min_length=1, max_length=MOST_EXPLAINED)
+
+
+class WordWeight(Reply):
+    """A word of the text: where it is, in characters (code points), and what it adds to the log-odds."""
+
+    start: int
+    end: int
+    weight: float
+
+
+class PartReply(Reply):
+    """What one part of the model adds to the log-odds of a label."""
+
+    name: str
+    log_odds: float
+    note: str
+    words: list[WordWeight]
+
+
+class ExplanationReply(Reply):
+    """Why a label has its score: `log_odds` is `base` and what all parts add."""
+
+    label: str
+    title: str | None
+    score: float
+    log_odds: float
+    base: float
+    parts: list[PartReply]
+
+
+class ExplainReply(Reply):
+    """The explanations, in the order of the labels."""
+
+    model: str
+    explanations: list[ExplanationReply]
 
 
 class ModelReply(Reply):

@@ -52,6 +52,15 @@ def test_low_scores_are_left_out(client: TestClient, text: str) -> None:
     assert [one["score"] for one in asked] == [score for score in scores if score >= scores[2]]
 
 
+def test_a_label_is_explained(client: TestClient, scorers_run: Path, text: str) -> None:
+    labels = [one.label for one in open_model(scorers_run).suggest([text], k=2)[0]]
+    answer = client.post("/api/explain", json={"text": text, "labels": labels}).json()
+    assert answer == {"model": "clinic", "explanations": [one.to_json() for one in open_model(scorers_run).explain(text, labels)]}
+    assert set(answer["explanations"][0]["parts"][0]["words"][0]) == {"start", "end", "weight"}
+    unknown = client.post("/api/explain", json={"text": text, "labels": [*labels, "x"]})
+    assert (unknown.status_code, unknown.json()["error"]["where"]) == (404, "labels, 2")
+
+
 def test_models_are_described(client: TestClient, models: dict[str, ServedModel]) -> None:
     (model,) = client.get("/api/models").json()
     assert model == models["clinic"].loaded.describe("clinic")
