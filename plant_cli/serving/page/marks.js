@@ -1,0 +1,123 @@
+/** The text with its words that speak for labels. */
+
+import { element } from "./texts.js";
+
+const FAINTEST = 0.08; // of the strongest word of a label: what is fainter is not lit
+const LEVELS = 3;
+const MOST = 2000; // words of a label that are marked, strongest first
+
+/** The UTF-16 offset of a code point, which is how the server counts. */
+function offsets(text) {
+  if (!/[\u{10000}-\u{10ffff}]/u.test(text)) return (point) => Math.min(point, text.length);
+  const at = [];
+  for (let i = 0; i < text.length; i += text.codePointAt(i) > 0xffff ? 2 : 1) at.push(i);
+  return (point) => at[point] ?? text.length;
+}
+
+/** The stretches of a text that words of explanations cover, in order: [{start, end, speaks: [{label, network, weight}]}]. */
+export function stretches(text, explanations) {
+  const at = offsets(text);
+  const words = explanations.flatMap(({ label, parts }) => {
+    const all = parts.flatMap(({ name, words: named }) => named.map((word) => ({ ...word, label, network: name === "network" })));
+    const strength = (word) => Math.abs(word.weight);
+    const strongest = all.sort((one, other) => strength(other) - strength(one)).slice(0, MOST);
+    const seen = strongest.filter((word) => strength(word) > strength(strongest[0]) * FAINTEST);
+    return seen.map((word) => ({ ...word, start: at(word.start), end: at(word.end) }));
+  });
+  const borders = [...new Set(words.flatMap(({ start, end }) => [start, end]))].sort((one, other) => one - other);
+  const place = new Map(borders.map((border, i) => [border, i]));
+  const found = borders.map((start, i) => ({ start, end: borders[i + 1], speaks: [] }));
+  for (const word of words) for (let i = place.get(word.start); i < place.get(word.end); i++) found[i].speaks.push(word);
+  return found.filter(({ speaks }) => speaks.length);
+}
+
+/** The strongest words of a part of an explanation, each once: [{word, weight}], strongest first. */
+export function strongestWords(text, words, count) {
+  const at = offsets(text);
+  const sums = new Map();
+  for (const { start, end, weight } of words) {
+    const word = text.slice(at(start), at(end)).toLowerCase();
+    sums.set(word, (sums.get(word) ?? 0) + weight);
+  }
+  const all = [...sums].map(([word, weight]) => ({ word, weight })).filter(({ weight }) => Math.abs(weight) >= 0.005);
+  return all.sort((one, other) => Math.abs(other.weight) - Math.abs(one.weight)).slice(0, count);
+}
+
+export class MarkedText {
+  /** point(word, sums): called with a word and what it says by label (a Map of log-odds), or without where no word is pointed at. */
+  constructor(box, point) {
+    Object.assign(this, { box, point, lit: [], marks: new Map() });
+    box.addEventListener("pointerover", ({ target }) => this.#pointAt(target));
+    box.addEventListener("pointerleave", () => this.#pointAt(document.activeElement));
+    box.addEventListener("focusin", ({ target }) => this.#pointAt(target));
+    box.addEventListener("focusout", () => this.#pointAt(null));
+  }
+
+  show(text, explanations) {
+    const focused = this.box.contains(document.activeElement) ? document.activeElement.dataset.start : undefined;
+    const parts = [];
+    this.marks = new Map(); // by label: [{span, network, scorers}]
+    this.speaks = new Map(); // by span: the labels it speaks for
+    this.lit = [];
+    let end = 0;
+    for (const stretch of stretches(text, explanations)) {
+      const span = element("span", { class: "word", tabindex: "-1", "data-start": stretch.start }, text.slice(stretch.start, stretch.end));
+      parts.push(text.slice(end, stretch.start), span);
+      end = stretch.end;
+      const sums = new Map();
+      const byLabel = new Map();
+      for (const { label, network, weight } of stretch.speaks) {
+        sums.set(label, (sums.get(label) ?? 0) + weight);
+        const mark = byLabel.get(label) ?? { span, network: 0, scorers: 0 };
+        mark[network ? "network" : "scorers"] += weight;
+        byLabel.set(label, mark);
+      }
+      for (const [label, mark] of byLabel) {
+        if (!this.marks.has(label)) this.marks.set(label, []);
+        this.marks.get(label).push(mark);
+      }
+      this.speaks.set(span, sums);
+    }
+    this.box.replaceChildren(...parts, text.slice(end));
+    if (focused) this.box.querySelector(`[data-start="${focused}"]`)?.focus({ preventScroll: true });
+  }
+
+  /** Light up the words of one label; seek: bring the strongest one into view. */
+  light(label, seek = false) {
+    for (const { dataset } of this.lit) {
+      delete dataset.network;
+      delete dataset.scorers;
+    }
+    const marks = this.marks.get(label) ?? [];
+    const size = ({ network, scorers }) => Math.max(Math.abs(network), Math.abs(scorers));
+    const most = marks.reduce((found, mark) => Math.max(found, size(mark)), 0);
+    const seen = marks.filter((mark) => size(mark) > most * FAINTEST);
+    for (const { span, ...weights } of seen) {
+      for (const [kind, weight] of Object.entries(weights)) {
+        if (Math.abs(weight) > most * FAINTEST) span.dataset[kind] = `${weight > 0 ? "for" : "against"}${Math.ceil((LEVELS * Math.abs(weight)) / most)}`;
+      }
+    }
+    this.lit = seen.map(({ span }) => span);
+    if (seek && seen.length) this.#bringIntoView(seen.find((mark) => size(mark) === most).span);
+  }
+
+  /** Go to the next (1) or previous (-1) word that is lit. */
+  step(direction) {
+    const at = this.lit.indexOf(document.activeElement);
+    const next = this.lit[at < 0 && direction < 0 ? this.lit.length - 1 : (at + direction + this.lit.length) % this.lit.length];
+    if (!next) return;
+    this.#bringIntoView(next);
+    next.focus({ preventScroll: true });
+  }
+
+  #bringIntoView(span) {
+    const { box } = this;
+    const top = span.offsetTop - box.offsetTop;
+    if (top < box.scrollTop || top + span.offsetHeight > box.scrollTop + box.clientHeight) box.scrollTop = top - box.clientHeight / 3;
+  }
+
+  #pointAt(target) {
+    const sums = this.speaks?.get(target);
+    this.point(sums ? target.textContent : null, sums);
+  }
+}
