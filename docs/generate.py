@@ -40,6 +40,7 @@ CONTRACT: dict[str, tuple[type, ...]] = {
         api.Result,
         api.Table,
         api.Column,
+        api.Passage,
         api.Reporter,
         api.Task,
         api.Corpus,

@@ -1,7 +1,7 @@
 """The contract between `plant` and its plugins. Imports no torch; all that a plugin needs beside `plant_cli.kit`."""
 
 from plant_cli.api.components import Components, PluginRecord, Spec
-from plant_cli.api.context import Column, Reporter, Request, Result, Runner, SilentReporter, StageContext, StepResult, Table, Task
+from plant_cli.api.context import Column, Passage, Reporter, Request, Result, Runner, SilentReporter, StageContext, StepResult, Table, Task
 from plant_cli.api.corpus import (
     SPLITS,
     Analyser,

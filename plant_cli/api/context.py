@@ -48,6 +48,18 @@ class Column:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Passage:
+    """A piece of a text."""
+
+    text: str
+    """What is shown."""
+    strength: int = 0
+    """How much it counts for the label, from 0 to 3; below 0: against it."""
+    by: Literal["", "network", "scorers", "both"] = ""
+    """Who finds that it counts."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Table:
     """A table of the result, shown to a person or written for a program."""
 
@@ -59,6 +71,8 @@ class Table:
     """One cell for each column: text, a number or None."""
     notes: Sequence[str] = ()
     """Lines below the table."""
+    passages: Sequence[Passage] = ()
+    """A text between title and table, with marked words."""
 
     def __post_init__(self) -> None:
         for number, row in enumerate(self.rows, start=1):

@@ -15,12 +15,14 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from plant_cli.api import Column, Result, Table
+from plant_cli.api import Column, Passage, Result, Table
 from plant_cli.api.context import Cell
 from plant_cli.data.quotes import guard_cell
 from plant_cli.report.text import NUMBER_KINDS, format_row, printable, printable_cell, write_latex, write_markdown
 
 GAP = 2  # blanks between columns
+BRACKETS = {"": ("[", "]"), "scorers": ("[", "]"), "network": ("{", "}"), "both": ("[{", "}]")}  # around marked words, by who marks them
+MARK_COLOURS = {"": "green", "scorers": "green", "network": "cyan", "both": "magenta"}
 LINE = 28  # characters of a text that stay on one line of a narrow terminal
 
 
@@ -56,10 +58,33 @@ def _show_on_terminal(table: Table, console: Console) -> None:
             drawn.add_row(*(Text(row[column]) for column in kept))
         if number:
             console.print()
+        elif table.passages:
+            console.print(title, style="bold")
+            console.print(_colour(table.passages))
+            console.print()
+            drawn.title = None
         console.print(drawn)
     for note in table.notes:
         console.print(Text(printable(note), style="dim"))
     console.print()
+
+
+def _bracket(passage: Passage) -> str:
+    """A word as it is marked without colour."""
+    if not passage.strength:
+        return printable_cell(passage.text)
+    before, after = BRACKETS[passage.by]
+    return f"{before}{'−' if passage.strength < 0 else ''}{printable_cell(passage.text)}{after}"
+
+
+def _colour(passages: Sequence[Passage]) -> Text:
+    """A text with its marks in brackets and in colours, stronger ones bold."""
+    shown = Text()
+    for passage in passages:
+        colour = "red" if passage.strength < 0 else MARK_COLOURS[passage.by]
+        bold = "bold " if abs(passage.strength) > 1 else ""
+        shown.append(_bracket(passage), f"{bold}{colour}" if passage.strength else "")
+    return shown
 
 
 def _least_width(column: Column, cells: Sequence[str]) -> int:
@@ -88,7 +113,8 @@ def _plain_table(table: Table) -> str:
     widths = [max(len(row[i]) for row in rows) for i in range(len(table.columns))]
     right = [column.kind in NUMBER_KINDS for column in table.columns]
     lines = ["  ".join(t.rjust(w) if r else t.ljust(w) for t, w, r in zip(row, widths, right, strict=True)).rstrip() for row in rows]
-    return "".join(f"{line}\n" for line in [*filter(None, [printable(table.title)]), *lines, *map(printable, table.notes)])
+    text = "".join(map(_bracket, table.passages))
+    return "".join(f"{line}\n" for line in [*filter(None, [printable(table.title), text]), *lines, *map(printable, table.notes)])
 
 
 def _separated(delimiter: str) -> Callable[[Result], str]:
@@ -113,6 +139,8 @@ def _json(result: Result) -> str:
 
 
 def _json_lines(result: Result) -> str:
+    if isinstance(result.data, list):
+        return "".join(json.dumps(_finite(record), ensure_ascii=False, default=str) + "\n" for record in result.data)
     many = len(result.tables) > 1
     records = [{"table": t.title, **record} if many else record for t in result.tables for record in _records(t)]
     return "".join(json.dumps(_finite(record), ensure_ascii=False, default=str) + "\n" for record in records)

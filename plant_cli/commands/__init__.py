@@ -147,6 +147,23 @@ SPECS = (
         takes=("tag", "force"),
         examples=("plant export model-folder --merge", "plant export adapter-folder --tag baseline"),
     ),
+    look(
+        name="explain",
+        summary="Why a label, or why not: the words of a text and what they add to the label's score.",
+        options=options.ExplainOptions,
+        run="plant_cli.commands.explain:run",
+        check="plant_cli.commands.requirements:require_model",
+        help="What network and scorers add to the log-odds of a label, with the words marked in the text; nothing is written to the run.",
+        sections=("machine",),
+        writes=False,
+        opens_model=True,
+        takes=("tag", "force"),
+        examples=(
+            "plant explain --text 'acute bronchitis with cough'",
+            "plant explain new.csv --document 17 --label fever",
+            "plant explain letters/ --html why.html",
+        ),
+    ),
     by_hand(
         name="finetune",
         summary="Train the network to assign labels (stage 2), from planted attention or, for comparison, from uniform attention.",

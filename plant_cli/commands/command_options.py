@@ -462,6 +462,24 @@ class SuggestOptions(Options):
     )
 
 
+class ExplainOptions(Options):
+    """Options of `explain`."""
+
+    path: str | None = everyday(None, "Texts to explain: as for `plant suggest`.", argument=True)
+    text: str | None = everyday(None, "One text to explain, instead of a table.")
+    document: str | None = everyday(
+        None, "The id of one text of the table; without a table, of a document of the run's corpus.", value="ID"
+    )
+    label: tuple[str, ...] = everyday((), "A label to explain, suggested or not: its id or title, or a file of them (repeatable).")
+    top_k: int = everyday(5, "Labels explained of each text where none is named: those that are suggested first.", ge=1)
+    html: str | None = everyday(
+        None, "Also write a page, one HTML file that fetches nothing and runs no script.", min_length=1, value="FILE"
+    )
+    text_column: str | None = option(None, "The column that holds the texts, or several (default: as in the run's corpus).", value="COLUMN")
+    encoding: str | None = option(None, "Encoding of the texts (default: UTF-8, or that of the run's corpus where they are not UTF-8).")
+    id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).", value="COLUMN")
+
+
 class ThresholdOptions(Options):
     """Options of `thresholds`."""
 

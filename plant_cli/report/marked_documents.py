@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from plant_cli.api.context import join_tag
+from plant_cli.api.context import Passage, join_tag
 from plant_cli.api.corpus import Corpus
 from plant_cli.api.errors import PlantError
 from plant_cli.evaluation.aligned import Predictions, read_predictions
 from plant_cli.evaluation.counters import Floats, Integers
 from plant_cli.evaluation.gold import Gold, read_gold
 from plant_cli.report.evaluated import Evaluated
-from plant_cli.report.page import MarkedDocument, MarkedLabel, PageSection, Passage
+from plant_cli.report.marked_texts import STRENGTHS, mark_words
+from plant_cli.report.page import MarkedDocument, MarkedLabel, PageSection
 from plant_cli.report.result_sections import name_label
 from plant_cli.scoring.predictions import PREDICTIONS
 from plant_cli.scoring.sparse_scores import top_k
@@ -25,7 +25,6 @@ MarkState = Literal["right", "wrong", "missed"]
 SHOWN_LABELS: dict[MarkState, int] = {"right": 2, "wrong": 1, "missed": 1}  # labels of a document that are shown
 Chosen = tuple[int, MarkState, float | None]  # column of gold, state, score
 Reason = tuple[Integers, Floats, str]  # spans of the words that count [n, 2], how much each does [n], the reason in words
-STRENGTHS = (0.15, 0.4, 0.75)  # shares of the strongest word's weight from which a word is marked weakly, more and most
 ABOVE = 1.5  # times the mean weight of the text's words that a word must have to be marked
 AROUND = 70  # characters before and after a strong word
 MOST_PASSAGES = 3  # of a text
@@ -119,17 +118,8 @@ def cut_passages(text: str, spans: Integers, weights: Floats) -> list[Passage]:
     passages = [Passage(text="… ")] if windows[0][0] > 0 else []
     for number, (begin, stop) in enumerate(windows):
         passages += [Passage(text=" … ")] if number else []
-        passages += _mark_words(text, begin, stop, spans, strengths)
+        passages += mark_words(text, begin, stop, spans, strengths)
     return [*passages, Passage(text=" …")] if windows[-1][1] < len(text) else passages
-
-
-def _mark_words(text: str, begin: int, stop: int, spans: Integers, strengths: npt.NDArray[Any]) -> list[Passage]:
-    line, passages, at = text.translate(str.maketrans("\n\r\t", "   ")), [], begin
-    for (start, end), strength in zip(spans.tolist(), strengths.tolist(), strict=True):
-        if strength and start >= at and end <= stop:
-            passages += [Passage(text=line[at:start]), Passage(text=line[start:end], strength=strength)]
-            at = end
-    return [passage for passage in [*passages, Passage(text=line[at:stop])] if passage.text]
 
 
 def _mark(gold: Gold, text: str, chosen: Chosen, reason: Reason | None) -> MarkedLabel:

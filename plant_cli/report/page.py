@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from plant_cli.api.context import Table
+from plant_cli.api.context import Passage, Table
 from plant_cli.data.files import replacing
 from plant_cli.report.drawing import Drawing
 from plant_cli.report.text import NUMBER_KINDS, format_row, printable_cell, write_latex, write_markdown
@@ -22,22 +22,16 @@ _COMMAND = re.compile(r"`([^`]+)`")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Passage:
-    """A piece of a text."""
-
-    text: str
-    strength: int = 0  # how much it counts for the label, from 0 to 3
-
-
-@dataclass(frozen=True, kw_only=True)
 class MarkedLabel:
     """A label of a document with its reasons."""
 
     name: str
-    state: Literal["right", "wrong", "missed"]
+    state: Literal["right", "wrong", "missed", ""]  # empty: nobody knows
     score: float | None  # None for a label that was not predicted
     reason: str  # in words, from the scorers
     passages: Sequence[Passage]  # the text around the strongest words
+    table: Table | None = None  # what its score is made of
+    whole: Sequence[Passage] = ()  # the whole text, to be unfolded
 
 
 @dataclass(frozen=True, kw_only=True)

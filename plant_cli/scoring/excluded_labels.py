@@ -1,4 +1,4 @@
-"""Labels that are never suggested: named by id or title, or in a file."""
+"""Labels that a user names by id or title, or in a file, such as those that are never suggested."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from plant_cli.data.lines import decode_text, read_bytes
 
 
 def find_excluded(names: Sequence[str], labels: LabelIndex) -> list[int]:
-    """Rows of the labels that are named, rising.
+    """Rows of the labels that are named, rising, as by `find_named`; some labels must be left."""
+    found = find_named(names, labels, "--exclude")
+    if found and len(found) == len(labels):
+        raise DataError("all labels are excluded", where="--exclude", expected="labels that are left to suggest", todo="exclude fewer")
+    return found
+
+
+def find_named(names: Sequence[str], labels: LabelIndex, flag: str) -> list[int]:
+    """Rows of the labels that a flag names, rising.
 
     A name is a label's id, else its id or title in any case; all labels that have it are meant. It may be a file with such a name on each
     line (the first cell, where tabs follow). A label of a file that train does not have is left out: it is never suggested anyway.
@@ -30,16 +38,14 @@ def find_excluded(names: Sequence[str], labels: LabelIndex) -> list[int]:
         if not known:
             raise DataError(
                 f"no label is named '{name}'" if given == [name] else f"none of the {len(given)} names in the file is a label of train",
-                where=f"--exclude {name}",
+                where=f"{flag} {name}",
                 expected="ids or titles of labels" + (f"; {near_names(given[0], labels.ids)}" if given else ""),
                 todo="give ids as the corpus has them, or a file with one on each line",
             )
         found.update(known)
-    if len(found) == len(labels):
-        raise DataError("all labels are excluded", where="--exclude", expected="labels that are left to suggest", todo="exclude fewer")
     return sorted(found)
 
 
 def _read_names(path: Path) -> list[str]:
-    lines = decode_text(read_bytes(path, "the labels to exclude"), None, "the labels to exclude", str(path)).splitlines()
+    lines = decode_text(read_bytes(path, "the names of labels"), None, "the names of labels", str(path)).splitlines()
     return [name for line in lines if (name := line.partition("\t")[0].strip())]

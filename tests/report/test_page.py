@@ -11,12 +11,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from plant_cli.api import Column, ComponentError, Table
+from plant_cli.api import Column, ComponentError, Passage, Table
 from plant_cli.evaluation.results import Bound
 from plant_cli.report.contents import gather
 from plant_cli.report.drawing import Drawing, plot_bounds, require_packages
 from plant_cli.report.evaluated import SHARE_COLUMNS
-from plant_cli.report.page import Contents, MarkedDocument, MarkedLabel, PageSection, Passage, render, set_commands, write_contents
+from plant_cli.report.page import Contents, MarkedDocument, MarkedLabel, PageSection, render, set_commands, write_contents
 
 HOSTILE = (
     """"><img src=x onerror=alert(1)><script>alert('$x_{1}$')</script></title></style>"""

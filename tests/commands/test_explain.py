@@ -1,0 +1,119 @@
+"""Why labels have their scores: on the screen, as JSON, and on a page; texts that say nothing, and labels that nobody knows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from plant_cli.api import DataError, Passage, Request, Result, SilentReporter, Table
+from plant_cli.cli.output import OUTPUT_FORMS, _colour
+from plant_cli.registry import installed
+from plant_cli.runs.runner import RequestRunner
+from plant_cli.scoring.opened_models import open_model
+
+
+@pytest.fixture
+def run(prepared: Any) -> Any:
+    """`plant explain` on scorers alone, or another run."""
+
+    def explain(kind: str = "scorers", reporter: Any = None, **options: Any) -> Result:
+        explain.clinic = explain.clinic or prepared(kind)
+        result: Result = explain.clinic("explain", reporter=reporter or SilentReporter(), flags={"explain": options})
+        return result
+
+    explain.clinic = None
+    return explain
+
+
+@pytest.mark.parametrize("kind", ["planted", "scorers"])
+def test_parts_and_base_are_the_log_odds_in_every_form(run: Any, kind: str) -> None:
+    result = run(kind, text="a fever and a cough", top_k=2)
+    assert len(result.tables) == 2
+    for table in result.tables:
+        amounts = {row[0]: row[1] for row in table.rows}
+        total = amounts.pop("together")
+        assert sum(amounts.values()) == pytest.approx(total, abs=0.05)
+        assert set(amounts) == {"base", "words", "titles", "neighbours", "linear"} | ({"network"} if kind == "planted" else set())
+    lines = [json.loads(line) for line in OUTPUT_FORMS["jsonl"](result).splitlines()]
+    assert json.loads(OUTPUT_FORMS["json"](result)) == lines
+    assert [line["doc_id"] for line in lines] == ["text", "text"]
+    for line in lines:
+        assert line["base"] + sum(part["log_odds"] for part in line["parts"]) == pytest.approx(line["log_odds"], abs=1e-6)
+
+
+def test_the_suggested_labels_or_those_that_are_named_by_id_or_title(run: Any) -> None:
+    ids = [line["label"] for line in run(text="a fever and a cough", top_k=3).data]
+    opened = open_model(run.clinic.path)
+    assert ids == [one.label for one in opened.suggest(["a fever and a cough"], k=3)[0]]
+    last = opened.labels.ids[-1]
+    for name in (last, opened.labels.titles[-1]):
+        assert last in [line["label"] for line in run(text="a fever", label=(name,)).data]
+    with pytest.raises(DataError, match="no label is named 'nonsense'") as caught:
+        run(text="a fever", label=("nonsense",))
+    assert caught.value.where == "--label nonsense"
+
+
+def test_a_row_of_a_table_and_a_document_of_the_corpus(run: Any, tmp_path: Path) -> None:
+    table = tmp_path / "new.csv"
+    table.write_text("doc_id,text\na,a fever\nb,a cough\n")
+    assert {line["doc_id"] for line in run(path=str(table)).data} == {"a", "b"}
+    assert {line["doc_id"] for line in run(path=str(table), document="b").data} == {"b"}
+    corpus = RequestRunner(Request(registry=installed(), run_path=run.clinic.path)).open("explain").corpus()
+    document = corpus.gold_labels("test").doc_ids[0]
+    found = run(document=document, top_k=1)
+    assert [line["doc_id"] for line in found.data] == [document]
+    assert any(part["words"] for part in found.data[0]["parts"])
+
+
+def test_a_text_that_tells_nothing_has_no_reasons(run: Any) -> None:
+    """It is said; a label that is named has the base rate, and nothing else."""
+    listener = SilentReporter()
+    result = run(text="xyzzy", reporter=listener)
+    assert (result.tables, result.data) == ([], [])
+    assert any("tell the model nothing" in warning for warning in listener.warnings)
+    [one] = run(text="xyzzy", label=(open_model(run.clinic.path).labels.ids[0],)).data
+    assert one["base"] == pytest.approx(one["log_odds"])
+
+
+def test_a_long_text_shows_its_best_sentences(run: Any) -> None:
+    run(text="a")
+    words = open_model(run.clinic.path).model.scorers.known.words
+    rare = words[len(words) // 2]
+    text = "Nothing here. " * 60 + f"This is {rare} here. " + "Nothing here. " * 60
+    [table, *_] = run(text=text, top_k=1).tables
+    shown = "".join(passage.text for passage in table.passages)
+    assert rare in shown
+    assert len(shown) < 200
+    assert shown.startswith("(+")
+
+
+def test_a_page_marks_the_words_and_fetches_nothing(run: Any, tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    page = tmp_path / "why.html"
+    run(text="a fever & <b>cough</b> " * 50, html=str(page), top_k=1)
+    html = page.read_text()
+    assert "&lt;b&gt;" in html
+    assert "<script" not in html
+    assert "http" not in html.replace("http-equiv", "")
+    assert "The whole text" in html
+
+
+def test_marks_are_told_apart_without_colour() -> None:
+    passages = [
+        Passage(text="no "),
+        Passage(text="fever", strength=3, by="scorers"),
+        Passage(text="cough", strength=1, by="network"),
+        Passage(text="pain", strength=2, by="both"),
+        Passage(text="leg", strength=-2, by="scorers"),
+    ]
+    shown = "no [fever]{cough}[{pain}][−leg]"
+    assert OUTPUT_FORMS["table"](Result(tables=[Table(title="t", columns=[], rows=[], passages=passages)])).splitlines()[1] == shown
+    console = Console(force_terminal=True, color_system="standard", width=80)
+    with console.capture() as capture:
+        console.print(_colour(passages))
+    assert "\x1b[1;32m[fever]" in capture.get()
+    assert _colour(passages).plain == shown
