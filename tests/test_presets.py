@@ -241,7 +241,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_system_is_measured_and_compared(run: Path) -> None:
-    systems = load_recipe("attribution").values["significance"]["systems"]
+    systems = read_stage(run, "significance")["options"]["systems"]
     assert len(systems) == 2**3 + 2
     assert {path.parent.name for path in run.glob("finetune*/model.safetensors")} == {*systems} - {"finetune-scorers"}
     assert {path.parent.name for path in run.glob("eval*/metrics.json")} == {name.replace("finetune", "eval") for name in systems}
@@ -249,7 +249,7 @@ def test_every_system_is_measured_and_compared(run: Path) -> None:
 
 
 def test_the_cells_are_all_combinations_of_attention_prototypes_and_scorers(run: Path) -> None:
-    systems = load_recipe("attribution").values["significance"]["systems"]
+    systems = read_stage(run, "significance")["options"]["systems"]
     options = [
         FinetuneOptions(**read_stage(run, name)["options"]) for name in systems if name not in ("finetune-control", "finetune-scorers")
     ]

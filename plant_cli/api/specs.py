@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -50,8 +50,10 @@ class StageSpec(Spec):
     """
     feeds: tuple[str, ...] = ()
     """Names of stages that read its results. A recipe runs it before them, in whatever order it lists them."""
-    model_of: tuple[str, str] | None = None
-    """A stage, and the option that names its tag: the model of that stage is the default of this one's section `model`."""
+    reads: Mapping[str, str] = field(default_factory=dict)
+    """Stages that it reads, each with the option that names its tag. A changed copy of such a stage makes a copy of this one, and the
+    model of such a stage is the default of this one's section `model`.
+    """
     seeded: bool = False
     """True if its results depend on the seed of training, directly or through its inputs: `plant run --seeds` repeats it."""
     system: Literal["trains", "scores", "measures"] | None = None

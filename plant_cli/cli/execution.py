@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +70,6 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
             reporter=ConsoleReporter(quiet=general.get("quiet", False)),
             force=general.get("force", False),
             resume=general.get("resume", False),
-            speak=partial(print, end="", file=sys.stdout, flush=True) if general.get("format") == "jsonl" else None,
         )
         tag = general.get("tag")
         if general.get("print_config"):

@@ -22,6 +22,23 @@ def plant_register_stages() -> Sequence[StageSpec]:
 
 
 SPECS = (
+    by_hand(
+        name="ablate",
+        summary="What each part of a setup adds: train it without one part after the other, and compare all in one table.",
+        options=options.AblateOptions,
+        run="plant_cli.commands.ablate:run",
+        help="A change is a name and values of the recipe. Stages that it does not concern are shared; what is done is skipped.",
+        sections=("data", "model", "machine"),
+        writes=False,
+        locks=True,
+        parallel=True,
+        takes=("force", "resume"),
+        order=9,
+        examples=(
+            "plant ablate paper/ablations --path data.parquet --seeds 3",
+            "plant ablate recommended --change 'uniform attention: finetune.init=random' --path data.parquet",
+        ),
+    ),
     StageSpec(
         name="clean",
         summary="Remove from a run what can be made again: caches, checkpoints of finished stages, failed attempts.",
@@ -175,7 +192,7 @@ SPECS = (
         sections=("data", "model", "machine"),
         feeds=("thresholds", "predict", "eval", "significance", "diff", "report", "export", "suggest"),
         parallel=True,
-        model_of=("pretrain-attn", "planted"),
+        reads={"pretrain-attn": "planted"},
         seeded=True,
         system="trains",
         order=3,
@@ -272,6 +289,7 @@ SPECS = (
         sections=("data", "model", "machine"),
         feeds=("finetune",),
         parallel=True,
+        reads={"mig": "relevance"},
         seeded=True,
         order=2,
         examples=(
@@ -388,16 +406,14 @@ SPECS = (
         options=options.SuggestOptions,
         run="plant_cli.commands.suggest:run",
         check="plant_cli.commands.requirements:require_model",
-        help="Nothing is written to the run: suggestions go to the screen or to a file. A command that was stopped and is repeated goes on "
-        "where it was; --force begins anew.",
+        help="Nothing is written to the run: the suggestions go to the screen, or to a table of their own.",
         sections=("machine",),
         writes=False,
         opens_model=True,
-        takes=("tag", "force", "resume"),
+        takes=("tag", "force"),
         examples=(
             "plant suggest new.csv -O suggestions.csv",
             "plant suggest --text 'acute bronchitis with cough'",
-            "plant suggest - --format jsonl < new.jsonl",
             "plant suggest letters/ --assigned --why",
         ),
     ),

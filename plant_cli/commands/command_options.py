@@ -213,6 +213,22 @@ class MigShowOptions(Options):
     limit: int = everyday(20, "Words shown.", ge=1)
 
 
+class RunOptions(Options):
+    """Which recipe, and with how many seeds."""
+
+    recipe: str = option(help="The recipe, a file or the name of a shipped one.", argument=True)
+    seeds: int = everyday(1, "Train with this many seeds, from the recipe's on; stages that do not depend on the seed run once.", ge=1)
+    smoke: bool = everyday(False, "Only try it out: 16 documents of each split, and two steps of each training; figures mean nothing.")
+
+
+class AblateOptions(RunOptions):
+    """Options of `plant ablate`."""
+
+    change: list[str] = everyday(
+        [], "A change beside those of the recipe, with its name: 'one head: model.decoder.heads=1, finetune.epochs=5' (repeatable)."
+    )
+
+
 class CleanOptions(Options):
     """Options of `plant clean`."""
 
@@ -351,14 +367,6 @@ class ReportOptions(Options):
     paper: bool = option(False, "Mark the differences that `plant significance` recorded by the published rule.")
 
 
-class RunOptions(Options):
-    """Which recipe, and with how many seeds."""
-
-    recipe: str = option(help="The recipe, a file or the name of a shipped one.", argument=True)
-    seeds: int = everyday(1, "Train with this many seeds, from the recipe's on; stages that do not depend on the seed run once.", ge=1)
-    smoke: bool = everyday(False, "Only try it out: 16 documents of each split, and two steps of each training; figures mean nothing.")
-
-
 class SignificanceOptions(ScoringOptions):
     """Options of `significance`."""
 
@@ -376,6 +384,8 @@ class SignificanceOptions(ScoringOptions):
     require: list[str] = everyday(
         [], "Fail unless A is better by 'p<0.05' (all metrics), 'p[P@5]<0.05', or 'difference[P@5]>=0.01' (repeatable; exit code 7)."
     )
+    names: list[str] = option([], "How the systems are called in tables, in their order (repeatable). Default: their folders.")
+    details: bool = everyday(False, "Of three or more systems show each comparison with p and intervals, beside the table of all.")
     paper: bool = everyday(
         False,
         "Report by the published rule: mean gain and plain percentiles of the replicates; Wilcoxon over documents for P@k and R@k, over "
@@ -398,6 +408,13 @@ class SignificanceOptions(ScoringOptions):
         """See `Options.check_values`."""
         refuse_repeated(self.systems, "system")
         parse_gates(self.require)
+        if self.names and len(self.names) != len(self.systems):
+            raise UsageError(
+                f"there are {len(self.names)} names for {len(self.systems)} systems",
+                where="significance, option names",
+                expected="a name for each system, in their order",
+                todo="name all, or none",
+            )
 
 
 class ServeOptions(Options):
@@ -431,8 +448,7 @@ class SuggestOptions(Options):
 
     path: str | None = everyday(
         None,
-        "Texts to label: a table, which needs no labels; a .txt file or a folder of them; or - for standard input: JSON lines, another "
-        "table, or one text.",
+        "Texts to label: a table, which needs no labels; a .txt file or a folder of them; or - for standard input: a table, or one text.",
         argument=True,
     )
     text: str | None = everyday(None, "One text to label, instead of a table.")
@@ -440,11 +456,9 @@ class SuggestOptions(Options):
         None, f"Labels suggested for each text, at most (default: {LABELS_SUGGESTED}; with --assigned {LABELS_ASSIGNED}).", ge=1
     )
     assigned: bool = everyday(False, "Only labels that reach the threshold tuned on validation.")
-    threshold: float = option(0.0, "Only labels with at least this probability.", ge=0, le=1)
-    lines: bool = option(False, "Each line of a .txt file or of standard input is a text.")
     thresholds: str | None = everyday(
         None,
-        "Choose the band of each label (assign, review, reject) by these thresholds of `plant thresholds`: its folder, its tag, or a file.",
+        "Decide by these thresholds of `plant thresholds` (its folder, its tag, or a file): for each label, assign, review or reject.",
         path="or name",
     )
     micro_batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1, was="batch")
@@ -458,7 +472,7 @@ class SuggestOptions(Options):
     output: str | None = everyday(
         None,
         "Write the suggestions to this table. .csv and .tsv have a row for each suggestion (doc_id, rank, label, "
-        "title, score, threshold, band); .jsonl and .parquet have one for each document, with lists.",
+        "title, score, threshold, assigned); .jsonl and .parquet have one for each document, with lists.",
         short="-O",
         min_length=1,
         value="FILE",

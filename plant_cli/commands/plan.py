@@ -35,6 +35,7 @@ from plant_cli.data.prepare import prepare
 from plant_cli.network.hardware import choose_hardware, free_memory
 from plant_cli.relevance.engine import Selection, bind_signal
 from plant_cli.runs.folder import HEADER_NAME
+from plant_cli.runs.ablation import expand_changes
 from plant_cli.runs.recipes import load_recipe, parse_command, read_run_recipe
 from plant_cli.runs.steps import Step, resolve_step, resolve_steps
 from plant_cli.training.planning import DOCUMENTS_SAMPLED, Estimate, Job, Planner, report_plans
@@ -76,7 +77,8 @@ def _steps(context: StageContext, recipe: str | None) -> list[Step]:
     if recipe is None:
         layers, registry = [read_run_recipe(request.run_path), over], request.registry
         return [resolve_step(layers, registry.find(StageSpec, name), None, registry) for name in STAGES]
-    steps = [step for step in resolve_steps(load_recipe(recipe), over, request.registry) if step.spec.name in STAGES]
+    expanded = expand_changes(load_recipe(recipe), request.registry)
+    steps = [step for step in resolve_steps(expanded, over, request.registry) if step.spec.name in STAGES]
     if not steps:
         raise RecipeError(
             f"the recipe '{recipe}' holds nothing to plan",

@@ -9,6 +9,7 @@ from typing import Any
 from plant_cli.api import Column, NoOptions, RecipeError, Result, StageContext, Table, UsageError
 from plant_cli.commands.command_options import CopyOptions, NameOptions
 from plant_cli.data.files import replacing
+from plant_cli.runs.ablation import expand_changes
 from plant_cli.runs.recipes import RecipeLayer, find_recipe, load_recipe, parse_yaml, shipped_recipes
 from plant_cli.runs.steps import Step, resolve_steps
 
@@ -77,7 +78,8 @@ def _require_base(source: Path, target: Path) -> None:
 
 
 def _resolve(context: StageContext, name: str) -> list[Step]:
-    return resolve_steps(load_recipe(name), RecipeLayer(), context.request.registry)
+    registry = context.request.registry
+    return resolve_steps(expand_changes(load_recipe(name), registry), RecipeLayer(), registry)
 
 
 def _rows(step: Step, shown: str, part: str, values: Any, path: tuple[str, ...] = ()) -> list[tuple[str, str, str]]:

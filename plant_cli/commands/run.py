@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from plant_cli.api import Column, RecipeError, Request, Result, Runner, StageContext, Table
+from plant_cli.api.options import SHARED_SECTIONS
 from plant_cli.commands.command_options import RunOptions
 from plant_cli.data.records import plain_values
-from plant_cli.runs.recipes import load_recipe
+from plant_cli.runs.ablation import CHANGES, expand_changes
+from plant_cli.runs.recipes import RecipeLayer, load_recipe, merge_layers, parse_sets
 
 TRIED = ("epochs=1", "batch=8")  # of each training, when a recipe is tried out on 16 documents
 NUMBERS_SHOWN = 4  # numbers of a step that are shown
@@ -16,22 +18,29 @@ NUMBERS_SHOWN = 4  # numbers of a step that are shown
 
 def run(context: StageContext, options: RunOptions) -> Result:
     """Run the steps of a recipe in order."""
-    request = context.request
-    sets = (*_smoke(options.recipe), *request.sets) if options.smoke else request.sets
-    return report_recipe(context.runner, replace(request, recipe=options.recipe, seeds=options.seeds, sets=sets))
+    return report_recipe(context.runner, make_request(context.request, options))
 
 
-def _smoke(recipe: str) -> Iterator[str]:
+def make_request(request: Request, options: RunOptions, sets: Sequence[str] = ()) -> Request:
+    """The request that runs the recipe of the options; `sets` are values beside those of the command line."""
+    sets = (*request.sets, *sets)
+    if options.smoke:
+        recipe = expand_changes(merge_layers(load_recipe(options.recipe), parse_sets(sets).only({CHANGES})), request.registry)
+        sets = (*_smoke(recipe), *sets)
+    flags = {section: given for section, given in request.flags.items() if section in SHARED_SECTIONS}
+    return replace(request, recipe=options.recipe, seeds=options.seeds, sets=sets, flags=flags)
+
+
+def _smoke(recipe: RecipeLayer) -> Iterator[str]:
     yield "data.documents=16"
-    for section in load_recipe(recipe).values:
+    for section in recipe.values:
         if section.startswith(("pretrain-attn", "finetune")):
             yield from (f"{section}.{value}" for value in TRIED)
 
 
 def report_recipe(runner: Runner, request: Request) -> Result:
     """Run all steps of the recipe and report the outcome of each."""
-    shared = {section: given for section, given in request.flags.items() if section != "run"}
-    outcomes = runner.run_recipe(replace(request, flags=shared))
+    outcomes = runner.run_recipe(request)
     if not outcomes:
         raise RecipeError(
             f"the recipe '{request.recipe}' runs nothing",

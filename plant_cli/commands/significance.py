@@ -6,11 +6,13 @@ from plant_cli.api import Result, StageContext, UsageError
 from plant_cli.commands.command_options import SignificanceOptions
 from plant_cli.data.files import read_size, write_json
 from plant_cli.evaluation.comparison import (
+    SIGNIFICANCE,
     Difference,
     compare_seeds,
     compare_systems,
     gate_names,
     make_difference_tables,
+    make_overview,
     make_seed_tables,
     measure_gates,
     summarise_seeds,
@@ -61,18 +63,22 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
         **({"metric_options": options.metric_options} if options.metric_options else {}),
         "comparisons": comparisons,
     }
-    conditions, names = describe_gold(gold, CONVENTIONS[options.convention]), shorten_names(options.systems)
-    notes, tables = [conditions], []
+    conditions = describe_gold(gold, CONVENTIONS[options.convention])
+    names = dict(zip(options.systems, options.names, strict=True)) if options.names else shorten_names(options.systems)
+    notes, tables, details, spreads = [conditions], [], options.details or len(options.systems) < 3, []
     if seeds:
         spreads = summarise_seeds(measured)
         over_seeds = compare_seeds(spreads, options.level)
         content |= {"seeds": seeds, "spreads": spreads, "over_seeds": over_seeds}
-        tables = make_seed_tables(spreads, over_seeds, names, seeds, options.level, conditions)
+        tables = make_seed_tables(spreads, over_seeds, names, seeds, options.level, conditions) if details else []
         notes.append(f"values are means over {options.seeds} seeds: p and intervals are of the documents, for these seeds")
-    if comparisons:
+    if comparisons and details:
         resamples = f"{options.bootstrap} paired resamples, seed {context.machine.seed}"
         tables += make_difference_tables(comparisons, names, notes, paper=options.paper, level=options.level, resamples=resamples)
-    write_json(context.folder / "significance.json", content)
+    content |= {"names": names, "notes": notes}
+    if len(options.systems) > 2:
+        tables = [make_overview(comparisons, names, notes, paper=options.paper, spreads=spreads), *tables]
+    write_json(context.folder / SIGNIFICANCE, content)
     summary = {f"{row['metric']} against {row['b']}": row["text"] for row in comparisons}
     if gates:
         check_gates(gates, measure_gates(comparisons, paper=options.paper), str(context.folder))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import NormalDist
-from typing import Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 import numpy as np
 from scipy import stats
@@ -71,6 +71,9 @@ class Difference(TypedDict):
     published: Published
     text: str  # see `print_text`, marked by `p_holm`
     text_paper: str  # marked by the published rule
+
+
+SIGNIFICANCE = "significance.json"  # what the stage of that name writes
 
 
 class Spread(TypedDict):
@@ -279,6 +282,43 @@ def measure_gates(differences: Sequence[Difference], *, paper: bool) -> dict[str
         worst = max if falls else min
         values[name] = row["difference"] if (known := values.get(name)) is None else worst(row["difference"], known)
     return values
+
+
+def make_overview(
+    differences: Sequence[Difference], names: Mapping[str, str], notes: Sequence[str], *, paper: bool, spreads: Sequence[Spread] = ()
+) -> Table:
+    """One table of all systems: a row for each, the first one first; a cell is marked where the system differs from the first one.
+
+    Args:
+        names: of the systems, as they are shown.
+        notes: further lines under the table.
+        paper: mark by the published rule, and not by the corrected p.
+        spreads: of the metrics over seeds; none: one seed.
+    """
+    first, metrics = differences[0]["a"], list(dict.fromkeys(row["metric"] for row in differences))
+    spread = {(row["system"], row["metric"]): f" ±{100 * row['spread']:.1f}" for row in spreads}
+    cells = {(first, row["metric"]): f"{100 * row['value_a']:.1f}" for row in differences}
+    cells |= {(row["b"], row["metric"]): f"{100 * row['value_b']:.1f}{mark_other(row, paper=paper)}" for row in differences}
+    systems = [first, *dict.fromkeys(row["b"] for row in differences)]
+    rule = "by the published rule, which corrects for nothing" if paper else "after Holm over all metrics and systems of the table"
+    same = [names[b] for b in systems[1:] if not any(row["difference"] for row in differences if row["b"] == b)]
+    return Table(
+        title=f"{len(systems)} systems",
+        columns=[Column(name="system"), *(Column(name=metric, kind="exact") for metric in metrics)],
+        rows=[[names[one], *(cells.get((one, m), "") + spread.get((one, m), "") for m in metrics)] for one in systems],
+        notes=[
+            f"in points; ▲ better, ▼ worse than {names[first]}: p < 0.05 {rule}, and the interval of the difference excludes 0",
+            *(["±: sample standard deviation over the seeds"] if spreads else []),
+            *(f"{name} has the same figures as {names[first]} in every metric" for name in same),
+            *notes,
+        ],
+    )
+
+
+def mark_other(row: Mapping[str, Any], *, paper: bool) -> str:
+    """The mark of system B; the printed text has that of A."""
+    text = row["text_paper" if paper else "text"]
+    return "▼" if "▲" in text else "▲" if "▼" in text else ""
 
 
 def make_difference_tables(

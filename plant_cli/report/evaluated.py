@@ -16,6 +16,7 @@ from plant_cli.api.errors import ArtefactError, DataError, UsageError, damaged_f
 from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.files import read_json
 from plant_cli.data.records import StageRecord, require_recorded
+from plant_cli.evaluation.comparison import SIGNIFICANCE
 from plant_cli.evaluation.counters import Floats
 from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.results import MetricsRecord, read_metrics
@@ -25,7 +26,7 @@ from plant_cli.runs.folder import Run
 from plant_cli.scoring.decisions import read_thresholds
 
 PER_LABEL_FILE, PER_DOCUMENT_FILE, HISTORY = "per_label.tsv", "per_document.parquet", "history.jsonl"
-DECISIONS, SIGNIFICANCE = "decisions.json", "significance.json"
+DECISIONS = "decisions.json"
 COUNT_COLUMNS = ("train_count", "test_count", "tp", "fp", "fn")
 SHARE_COLUMNS = ("precision", "recall", "F1", "F1_low", "F1_high")
 

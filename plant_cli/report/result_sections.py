@@ -11,6 +11,7 @@ import polars as pl
 
 from plant_cli.api.context import Cell, Column, Table
 from plant_cli.data.labels import LABEL_RANGES
+from plant_cli.evaluation.comparison import mark_other
 from plant_cli.evaluation.metric_tables import PART_METRICS
 from plant_cli.evaluation.results import DEFAULT_METRICS, Bound
 from plant_cli.report.drawing import COLOURS, HATCHES, Drawing, Point, draw_series, in_points, plot_bounds, short
@@ -87,20 +88,28 @@ def make_headline(systems: Sequence[Evaluated], tests: Tests, *, paper: bool) ->
     measured = [system.metrics.all_metrics() for system in systems]
     names = [name for name in DEFAULT_METRICS if any(name in metrics for metrics in measured)]
     others = list(dict.fromkeys(other for _, other in tests))
-    text = "text_paper" if paper else "text"
-    rows: list[list[Cell]] = [
-        [name, *(show_bound(metrics.get(name)) for metrics in measured), *(tests.get((name, other), {}).get(text, "") for other in others)]
-        for name in names
-    ]
-    columns = [Column(name="metric"), *(Column(name=system.name) for system in systems)]
-    columns += [Column(name=f"{systems[0].name} against {other}") for other in others]
-    notes = [f"in points, with intervals in brackets; {systems[0].conditions}"]
-    if others:
-        rule = "by the published rule, which corrects for nothing" if paper else "after Holm over all metrics and systems compared"
-        notes.append(
-            f"▲ the first system is better, ▼ it is worse: p < 0.05 {rule}, and the interval of the difference excludes 0; in brackets "
-            "the difference and its interval, as `plant significance` recorded them"
-        )
+    rule = "by the published rule, which corrects for nothing" if paper else "after Holm over all metrics and systems compared"
+    rule = f"p < 0.05 {rule}, and the interval of the difference excludes 0"
+    rows: list[list[Cell]]
+    if len(systems) > 2:  # a row for each, as `plant significance` shows them
+        columns = [Column(name="system"), *(Column(name=name, kind="exact") for name in names)]
+        rows = [
+            [system.name, *(_show_marked(metrics.get(name), tests.get((name, system.name)), paper=paper) for name in names)]
+            for system, metrics in zip(systems, measured, strict=True)
+        ]
+        notes = [f"in points; {systems[0].conditions}"]
+        notes += [f"▲ better, ▼ worse than {systems[0].name}: {rule}, as `plant significance` recorded it"] if others else []
+    else:
+        text = "text_paper" if paper else "text"
+        columns = [Column(name="metric"), *(Column(name=system.name) for system in systems)]
+        columns += [Column(name=f"{systems[0].name} against {other}") for other in others]
+        rows = [
+            [name, *(show_bound(one.get(name)) for one in measured), *(tests.get((name, other), {}).get(text, "") for other in others)]
+            for name in names
+        ]
+        notes = [f"in points, with intervals in brackets; {systems[0].conditions}"]
+        brackets = "in brackets the difference and its interval, as `plant significance` recorded them"
+        notes += [f"▲ the first system is better, ▼ it is worse: {rule}; {brackets}"] if others else []
     notes += [
         f"'{system.name}' was trained on other labels: averages over labels are over its own, and cannot be compared"
         for system in systems[1:]
@@ -108,6 +117,11 @@ def make_headline(systems: Sequence[Evaluated], tests: Tests, *, paper: bool) ->
     ]
     notes.append("[1-5]: labels with one to five training documents; recall of them is pooled over their assignments")
     return Table(title="Main metrics", columns=columns, rows=rows, notes=notes)
+
+
+def _show_marked(bound: Bound | None, tested: Mapping[str, Any] | None, *, paper: bool) -> str:
+    value = "–" if bound is None or bound.value is None else f"{100 * bound.value:.1f}"
+    return value + ("" if tested is None else mark_other(tested, paper=paper))
 
 
 def show_bound(bound: Bound | None) -> str:

@@ -54,6 +54,10 @@ class RecipeLayer:
         values = {k: v for k, v in self.values.items() if k in sections}
         return RecipeLayer(values, {p: o for p, o in self.origins.items() if p[0] in sections})
 
+    def without(self, section: str) -> RecipeLayer:
+        """The layer but for one top-level section."""
+        return self.only(self.values.keys() - {section})
+
     def find(self, path: KeyPath) -> Any:
         """The value at a path of keys; None if there is none."""
         part: Any = self.values

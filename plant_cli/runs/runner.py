@@ -11,6 +11,7 @@ from plant_cli.api import Interrupted, PlantError, RecipeError, Request, Result,
 from plant_cli.api.context import join_tag
 from plant_cli.api.options import SHARED_SECTIONS
 from plant_cli.data.records import STAGE_FILE
+from plant_cli.runs.ablation import CHANGES, expand_changes
 from plant_cli.runs.attempt import attempt, perform
 from plant_cli.runs.changes import decide_start, must_run, refuse_changed_sources
 from plant_cli.runs.folder import HEADER_NAME, Run
@@ -51,8 +52,10 @@ class RequestRunner:
         self.request = request
         self.interruption = Interruption(request.reporter.note)
         self.corpora: dict[str, StoredCorpus] = {}  # read so far, by the hash of their data section
-        self._over = parse_command(request.sets, request.flags)
-        self._recipe = RecipeLayer() if request.recipe is None else load_recipe(request.recipe)
+        over = parse_command(request.sets, request.flags)
+        self._over = over.without(CHANGES)
+        recipe = RecipeLayer() if request.recipe is None else load_recipe(request.recipe)
+        self._recipe = expand_changes(merge_layers(recipe, over.only({CHANGES})), request.registry)
         self.consent = Consent(self._recipe, self._over)
         self._run: Run | None = None
 
@@ -105,9 +108,8 @@ class RequestRunner:
         if tag is not None and name in flags:
             flags[join_tag(name, tag)] = flags.pop(name)  # a flag must win over the tagged section of the recipe
         early = read_run_recipe(self.request.run_path).only(SHARED_SECTIONS) if spec.needs_run else RecipeLayer()
-        late: tuple[RecipeLayer, ...] = (parse_command(self.request.sets, flags),)
-        if spec.model_of is not None and spec.needs_run:
-            stage, option = spec.model_of
+        late: tuple[RecipeLayer, ...] = (parse_command(self.request.sets, flags).without(CHANGES),)
+        for stage, option in spec.reads.items():
             given = merge_layers(self._recipe, *late)
             own = self._recorded(stage, given.find((join_tag(name, tag), option)) or given.find((name, option))).only(("model",))
             early = merge_layers(early.only([section for section in SHARED_SECTIONS if section not in own.values]), own)

@@ -41,7 +41,9 @@ def test_files_and_several_systems(played, tmp_path):
     same, worse = result.data["comparisons"]
     assert (same["b"], same["difference"], same["p"]) == (path, 0.0, 1.0)
     assert worse["p_holm"] == pytest.approx(2 * worse["p"])
-    assert len(result.tables) == 2
+    assert [row[0] for row in result.tables[0].rows] == ["finetune", "predictions.parquet", "baseline"]
+    detailed = played("significance", systems=["finetune", path, "baseline"], metric=["P@1"], details=True, **QUICK)
+    assert [len(table.rows) for table in detailed.tables] == [3, 1, 1]
 
 
 def test_another_run_of_the_same_corpus(played, tmp_path):
@@ -170,7 +172,7 @@ def test_files_of_one_name_are_told_by_their_paths(played, tmp_path):
         (tmp_path / folder).mkdir()
         paths.append(str(copy(tmp_path / "run" / "predict" / "predictions.parquet", tmp_path / folder)))
     result = played("significance", systems=["finetune", *paths], metric=["P@1"], **QUICK)
-    assert [table.title for table in result.tables] == [f"finetune against {path}" for path in paths]
+    assert [row[0] for row in result.tables[0].rows] == ["finetune", *paths]
 
 
 def test_seeds_of_another_run(three_seeds, tmp_path):

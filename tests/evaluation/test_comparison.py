@@ -15,6 +15,7 @@ from plant_cli.evaluation.comparison import (
     compare_seeds,
     compare_systems,
     make_difference_tables,
+    make_overview,
     make_seed_tables,
     measure_gates,
     needed_documents,
@@ -89,6 +90,27 @@ def test_tables():
     assert table.notes[-1] == "n"
     published = make_difference_tables(compare_three(), paper=True, **given)[0]
     assert [c.name for c in published.columns][3:8] == ["gain", "low", "high", "p", "Wilcoxon over"]
+
+
+def test_one_table_of_all_systems_marks_those_that_differ_from_the_first():
+    rows = compare_three()
+    names = {"a": "full", "b": "no boost", "c": "twice"}
+    table = make_overview(rows, names, ["n"], paper=False)
+    value = {(row["b"], row["metric"]): f"{100 * row['value_b']:.1f}" for row in rows}
+    assert [column.name for column in table.columns] == ["system", "P@5", "MAP"]
+    assert table.rows == [
+        ["full", f"{100 * rows[0]['value_a']:.1f}", f"{100 * rows[1]['value_a']:.1f}"],
+        ["no boost", value["b", "P@5"] + "▼", value["b", "MAP"]],
+        ["twice", value["c", "P@5"] + "▲", value["c", "MAP"]],
+    ]
+    assert table.notes[-1] == "n"
+    assert not any("same figures" in note for note in table.notes)
+    spread = [{"system": "b", "metric": "MAP", "spread": 0.012}]
+    assert make_overview(rows, names, [], paper=False, spreads=spread).rows[1][2] == value["b", "MAP"] + " ±1.2"
+    same = make_overview([row for row in rows if row["metric"] == "MAP"], names, [], paper=False)
+    assert [note for note in same.notes if "same figures" in note] == [
+        f"{name} has the same figures as full in every metric" for name in ("no boost", "twice")
+    ]
 
 
 def test_metrics_that_nothing_defines_are_left_out():

@@ -82,6 +82,16 @@ def test_differences_are_those_that_significance_recorded(systems, played, tmp_p
     assert find_tests(systems) == {}
 
 
+def test_three_systems_are_rows_with_marks_against_the_first(systems):
+    third = replace(systems[1], name="third")
+    tests = {("P@5", "baseline"): {"text": "1▲ (", "text_paper": "1"}, ("P@5", "third"): {"text": "1▼ (", "text_paper": "1"}}
+    table = make_headline([*systems, third], tests, paper=False)
+    at = [column.name for column in table.columns].index("P@5")
+    first, other = (f"{100 * system.metrics.metrics['P@5'].value:.1f}" for system in systems)
+    assert [[row[0], row[at]] for row in table.rows] == [["finetune", first], ["baseline", f"{other}▼"], ["third", f"{other}▲"]]
+    assert [row[at] for row in make_headline([*systems, third], tests, paper=True).rows] == [first, other, other]
+
+
 def test_undefined_values_are_a_dash_and_not_drawn(systems, painted):
     bound = systems[0].metrics.metrics["P@1"]
     assert show_bound(None) == show_bound(Bound()) == "–"

@@ -10,6 +10,7 @@ from builders import explained, read_cases
 
 from plant_cli.api import StageSpec
 from plant_cli.registry import Registry
+from plant_cli.runs.ablation import expand_changes
 from plant_cli.runs.recipes import flag_layer, load_recipe, parse_sets, parse_yaml
 from plant_cli.runs.steps import resolve_step, resolve_steps
 
@@ -24,7 +25,7 @@ def make_mistake(case: dict[str, Any], registry: Registry) -> None:
         resolve_step([flag_layer(case["flags"])], registry.find(StageSpec, name), None, registry)
     else:
         recipe = parse_yaml(case["recipe"], "r.yaml") if "recipe" in case else load_recipe("a.yaml")
-        resolve_steps(recipe, parse_sets(case.get("sets", [])), registry)
+        resolve_steps(expand_changes(recipe, registry), parse_sets(case.get("sets", [])), registry)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["says"][0])

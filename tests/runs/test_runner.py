@@ -76,7 +76,7 @@ def test_stage_2_takes_the_model_of_the_stage_1_that_it_starts_from(tmp_path, ma
 
     assert (chosen(), chosen(planted="wide")) == ((64, 2), (96, 2))
     assert chosen("model.backbone.hidden=32", planted="wide") == (32, 2)
-    assert chosen("model.backbone=tiny", planted="lost") == (128, 4)
+    assert chosen("model.backbone=tiny", planted="lost") == (128, 8)
 
 
 def test_a_stage_that_another_one_needed_says_so(laboratory):

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+from builders import run_at
+from laboratory import CLINIC
+
+from plant_cli.api import UsageError
+
+SCORERS = "finetune: {network: false, scorers: [words, titles]}\n"
+CHANGES = "changes:\n  words alone: {finetune: {scorers: [words]}}\n  titles alone: {finetune: {scorers: [titles]}}\n"
+
+
+@pytest.fixture
+def ablate(tmp_path):
+    """Run `plant ablate` on a small made-up clinic with a recipe of this text."""
+
+    def run(text, **options):
+        (tmp_path / "r.yaml").write_text(text)
+        flags = {"ablate": {"recipe": str(tmp_path / "r.yaml"), **options}}
+        return run_at(tmp_path / "run", "ablate", CLINIC[0], flags=flags).tables
+
+    return run
+
+
+def test_all_systems_are_in_one_table_and_nothing_is_trained_twice(ablate):
+    table, steps = ablate("mig: {}\n" + SCORERS + CHANGES, change=["two changes: finetune.scorers=[words], mig.k=5"])
+    assert [row[0] for row in table.rows] == ["full", "words alone", "titles alone", "two changes"]
+    assert [column.name for column in table.columns[:3]] == ["system", "P@1", "P@5"]
+    assert [row[0] for row in steps.rows][-3:] == ["mig-two-changes", "finetune-two-changes", "significance"]
+    again = ablate("mig: {}\n" + SCORERS + CHANGES)
+    assert [row[0] for row in again[0].rows] == ["full", "words alone", "titles alone"]
+    assert {row[0]: row[1] for row in again[1].rows if row[0] != "significance"} == dict.fromkeys(
+        ("mig", "finetune", "finetune-words-alone", "finetune-titles-alone"), "unchanged"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [([], "names no changes"), (["one head"], "'one head' is no change"), (["a.b: finetune.epochs=3"], "is no change")],
+)
+def test_what_is_no_change_is_refused(ablate, tmp_path, change, says):
+    with pytest.raises(UsageError, match=says):
+        ablate("mig: {}\n" + SCORERS, change=change)
+    assert not (tmp_path / "run").exists()
