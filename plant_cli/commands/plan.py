@@ -34,8 +34,8 @@ from plant_cli.data.loading import load_dataset
 from plant_cli.data.prepare import prepare
 from plant_cli.network.hardware import choose_hardware, free_memory
 from plant_cli.relevance.engine import Selection, bind_signal
-from plant_cli.runs.folder import HEADER_NAME
 from plant_cli.runs.ablation import expand_changes
+from plant_cli.runs.folder import HEADER_NAME
 from plant_cli.runs.recipes import load_recipe, parse_command, read_run_recipe
 from plant_cli.runs.steps import Step, resolve_step, resolve_steps
 from plant_cli.training.planning import DOCUMENTS_SAMPLED, Estimate, Job, Planner, report_plans

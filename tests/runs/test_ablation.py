@@ -57,7 +57,10 @@ def test_a_change_repeats_the_stages_that_it_concerns(change: str) -> None:
 
 
 def test_a_component_of_the_model_differs_in_the_copies_alone() -> None:
-    steps = {step.name: step for step in resolve_steps(expand(f"{FULL}  one head: {{model: {{decoder: {{heads: 1}}}}}}"), RecipeLayer(), installed())}
+    steps = {
+        step.name: step
+        for step in resolve_steps(expand(f"{FULL}  one head: {{model: {{decoder: {{heads: 1}}}}}}"), RecipeLayer(), installed())
+    }
     assert steps["finetune-one-head"].sections["model"]["decoder"]["heads"] == 1
     assert steps["finetune"].sections["model"]["decoder"]["heads"] > 1
 
