@@ -13,7 +13,7 @@ from plant_cli.runs.recipes import RecipeLayer, merge_layers, nest
 from plant_cli.runs.steps import Step, resolve_steps
 
 CHANGES = "changes"  # the section of a recipe that names them
-FULL = "full"  # how the unchanged system is called in tables
+_FULL = "full"  # how the unchanged system is called in tables
 
 
 def expand_changes(recipe: RecipeLayer, components: Components) -> RecipeLayer:
@@ -33,7 +33,7 @@ def expand_changes(recipe: RecipeLayer, components: Components) -> RecipeLayer:
     first = [step for step in steps if step.tag is None and step.spec.writes and not step.spec.compares]
     if not isinstance(changes, dict) or not changes:
         raise _refuse(recipe, (CHANGES,), f"the section '{CHANGES}' names no change", "a name for each, and below it what changes")
-    layers, systems = [full], {step.name: FULL for step in first if step.spec.system == "trains"}
+    layers, systems = [full], {step.name: _FULL for step in first if step.spec.system == "trains"}
     for name, change in changes.items():
         tag = re.sub(r"[^a-z0-9]+", "-", str(name).lower()).strip("-")
         _check(recipe, str(name), change, [step.name for step in first], tag)
