@@ -9,18 +9,18 @@ from plant_cli.commands.command_options import AblateOptions
 from plant_cli.commands.run import make_request, report_recipe
 from plant_cli.data.files import read_json
 from plant_cli.evaluation.comparison import SIGNIFICANCE, make_overview
-from plant_cli.runs.ablation import CHANGES
+from plant_cli.runs.ablation import NAMED_CHANGES
 from plant_cli.runs.recipes import load_recipe
 
 
 def run(context: StageContext, options: AblateOptions) -> Result:
     """Run the recipe with all its changes, skip what is done, and show all systems in one table."""
     changes = [one for text in options.change for one in _read_change(text)]
-    if not changes and CHANGES not in load_recipe(options.recipe).values:
+    if not changes and NAMED_CHANGES not in load_recipe(options.recipe).values:
         raise UsageError(
             f"the recipe '{options.recipe}' names no changes",
             where=f"plant ablate {options.recipe}",
-            expected=f"a section '{CHANGES}' in it, or --change",
+            expected=f"a section '{NAMED_CHANGES}' in it, or --change",
             todo="name one: --change 'uniform attention: finetune.init=random'",
         )
     done = report_recipe(context.runner, make_request(context.request, options, changes))
@@ -41,4 +41,4 @@ def _read_change(text: str) -> Iterator[str]:
             expected="a name without a point, a colon, and values: 'one head: model.decoder.heads=1'",
             todo="write it like that",
         )
-    yield from (f"{CHANGES}.{name.strip()}.{value.strip()}" for value in values.split(","))
+    yield from (f"{NAMED_CHANGES}.{name.strip()}.{value.strip()}" for value in values.split(","))

@@ -9,7 +9,7 @@ from plant_cli.api import Column, RecipeError, Request, Result, Runner, StageCon
 from plant_cli.api.options import SHARED_SECTIONS
 from plant_cli.commands.command_options import RunOptions
 from plant_cli.data.records import plain_values
-from plant_cli.runs.ablation import CHANGES, expand_changes
+from plant_cli.runs.ablation import NAMED_CHANGES, expand_changes
 from plant_cli.runs.recipes import RecipeLayer, load_recipe, merge_layers, parse_sets
 
 TRIED = ("epochs=1", "batch=8")  # of each training, when a recipe is tried out on 16 documents
@@ -25,7 +25,7 @@ def make_request(request: Request, options: RunOptions, sets: Sequence[str] = ()
     """The request that runs the recipe of the options; `sets` are values beside those of the command line."""
     sets = (*request.sets, *sets)
     if options.smoke:
-        recipe = expand_changes(merge_layers(load_recipe(options.recipe), parse_sets(sets).only({CHANGES})), request.registry)
+        recipe = expand_changes(merge_layers(load_recipe(options.recipe), parse_sets(sets).only({NAMED_CHANGES})), request.registry)
         sets = (*_smoke(recipe), *sets)
     flags = {section: given for section, given in request.flags.items() if section in SHARED_SECTIONS}
     return replace(request, recipe=options.recipe, seeds=options.seeds, sets=sets, flags=flags)

@@ -12,7 +12,7 @@ from plant_cli.api.options import SHARED_SECTIONS
 from plant_cli.runs.recipes import RecipeLayer, merge_layers, nest
 from plant_cli.runs.steps import Step, resolve_steps
 
-CHANGES = "changes"  # the section of a recipe that names them
+NAMED_CHANGES = "changes"  # the section of a recipe that names them
 _FULL = "full"  # how the unchanged system is called in tables
 
 
@@ -25,25 +25,27 @@ def expand_changes(recipe: RecipeLayer, components: Components) -> RecipeLayer:
     Raises:
         RecipeError: a change names what the recipe does not run, changes nothing, or has the name of another one.
     """
-    if CHANGES not in recipe.values:
+    if NAMED_CHANGES not in recipe.values:
         return recipe
-    changes = recipe.values[CHANGES]
-    full = recipe.without(CHANGES)
+    changes = recipe.values[NAMED_CHANGES]
+    full = recipe.without(NAMED_CHANGES)
     steps = resolve_steps(full, RecipeLayer(), components)
     first = [step for step in steps if step.tag is None and step.spec.writes and not step.spec.compares]
     if not isinstance(changes, dict) or not changes:
-        raise _refuse(recipe, (CHANGES,), f"the section '{CHANGES}' names no change", "a name for each, and below it what changes")
+        raise _refuse(
+            recipe, (NAMED_CHANGES,), f"the section '{NAMED_CHANGES}' names no change", "a name for each, and below it what changes"
+        )
     layers, systems = [full], {step.name: _FULL for step in first if step.spec.system == "trains"}
     for name, change in changes.items():
         tag = re.sub(r"[^a-z0-9]+", "-", str(name).lower()).strip("-")
         _check(recipe, str(name), change, [step.name for step in first], tag)
         copies = _copy(recipe, str(name), first, change, tag)
         if not tag or copies.values.keys() & merge_layers(*layers).values.keys():
-            raise _refuse(recipe, (CHANGES, name), f"the change '{name}' has the tag '{tag}', which is taken", "a name of its own")
+            raise _refuse(recipe, (NAMED_CHANGES, name), f"the change '{name}' has the tag '{tag}', which is taken", "a name of its own")
         _require_difference(recipe, str(name), steps, resolve_steps(merge_layers(full, copies), RecipeLayer(), components), tag)
         layers.append(copies)
         systems |= {join_tag(step.name, tag): str(name) for step in first if step.spec.system == "trains"}
-    origin = recipe.nearest((CHANGES,))
+    origin = recipe.nearest((NAMED_CHANGES,))
     for step in [step for step in steps if step.spec.compares]:
         listed = dict.fromkeys([*step.layer.find(("options", "systems")), *systems])
         layers += _compare(step.name, listed, systems, origin)
@@ -61,15 +63,17 @@ def _compare(section: str, listed: Iterable[str], names: Mapping[str, str], orig
 def _check(recipe: RecipeLayer, name: str, change: Any, stages: Collection[str], tag: str) -> None:
     known = [*stages, "model", "machine"]
     if not isinstance(change, dict) or not change:
-        raise _refuse(recipe, (CHANGES, name), f"the change '{name}' is {change!r}", "sections of the recipe with the values that differ")
+        raise _refuse(
+            recipe, (NAMED_CHANGES, name), f"the change '{name}' is {change!r}", "sections of the recipe with the values that differ"
+        )
     for section in change:
         if section not in known:
-            raise _refuse(recipe, (CHANGES, name, section), f"the change '{name}' is of '{section}'", f"one of {', '.join(known)}")
+            raise _refuse(recipe, (NAMED_CHANGES, name, section), f"the change '{name}' is of '{section}'", f"one of {', '.join(known)}")
 
 
 def _copy(recipe: RecipeLayer, name: str, steps: Sequence[Step], change: dict[str, Any], tag: str) -> RecipeLayer:
     """The sections of the stages that a change concerns, each with its part of the change and the tags of what it reads."""
-    origin, layers, copied = recipe.nearest((CHANGES, name)), [], set()
+    origin, layers, copied = recipe.nearest((NAMED_CHANGES, name)), [], set()
     shared = [section for section in SHARED_SECTIONS if section in change]
     for step in steps:
         read = [stage for stage in step.spec.reads if stage in copied]
@@ -80,8 +84,8 @@ def _copy(recipe: RecipeLayer, name: str, steps: Sequence[Step], change: dict[st
         copied.add(step.name)
         section = join_tag(step.name, tag)
         layers += [nest((section,), {}, origin), *(nest((section, step.spec.reads[stage]), tag, origin) for stage in read)]
-        layers += [recipe.moved((CHANGES, name, part), section, part) for part in used]
-        layers.append(recipe.moved((CHANGES, name, step.name), section))
+        layers += [recipe.moved((NAMED_CHANGES, name, part), section, part) for part in used]
+        layers.append(recipe.moved((NAMED_CHANGES, name, step.name), section))
     return merge_layers(*layers)
 
 
@@ -94,7 +98,7 @@ def _require_difference(recipe: RecipeLayer, name: str, before: Sequence[Step], 
             now, then = ({k: v for k, v in one.values.items() if k not in linked} for one in (step, original))
             if now != then or step.sections != original.sections:
                 return
-    raise _refuse(recipe, (CHANGES, name), f"the change '{name}' changes nothing", "another value than the recipe has without it")
+    raise _refuse(recipe, (NAMED_CHANGES, name), f"the change '{name}' changes nothing", "another value than the recipe has without it")
 
 
 def _refuse(recipe: RecipeLayer, path: tuple[str, ...], what: str, expected: str) -> RecipeError:

@@ -11,7 +11,7 @@ from plant_cli.api import Interrupted, PlantError, RecipeError, Request, Result,
 from plant_cli.api.context import join_tag
 from plant_cli.api.options import SHARED_SECTIONS
 from plant_cli.data.records import STAGE_FILE
-from plant_cli.runs.ablation import CHANGES, expand_changes
+from plant_cli.runs.ablation import NAMED_CHANGES, expand_changes
 from plant_cli.runs.attempt import attempt, perform
 from plant_cli.runs.changes import decide_start, must_run, refuse_changed_sources
 from plant_cli.runs.folder import HEADER_NAME, Run
@@ -53,9 +53,9 @@ class RequestRunner:
         self.interruption = Interruption(request.reporter.note)
         self.corpora: dict[str, StoredCorpus] = {}  # read so far, by the hash of their data section
         over = parse_command(request.sets, request.flags)
-        self._over = over.without(CHANGES)
+        self._over = over.without(NAMED_CHANGES)
         recipe = RecipeLayer() if request.recipe is None else load_recipe(request.recipe)
-        self._recipe = expand_changes(merge_layers(recipe, over.only({CHANGES})), request.registry)
+        self._recipe = expand_changes(merge_layers(recipe, over.only({NAMED_CHANGES})), request.registry)
         self.consent = Consent(self._recipe, self._over)
         self._run: Run | None = None
 
@@ -108,7 +108,7 @@ class RequestRunner:
         if tag is not None and name in flags:
             flags[join_tag(name, tag)] = flags.pop(name)  # a flag must win over the tagged section of the recipe
         early = read_run_recipe(self.request.run_path).only(SHARED_SECTIONS) if spec.needs_run else RecipeLayer()
-        late: tuple[RecipeLayer, ...] = (parse_command(self.request.sets, flags).without(CHANGES),)
+        late: tuple[RecipeLayer, ...] = (parse_command(self.request.sets, flags).without(NAMED_CHANGES),)
         for stage, option in spec.reads.items():
             given = merge_layers(self._recipe, *late)
             own = self._recorded(stage, given.find((join_tag(name, tag), option)) or given.find((name, option))).only(("model",))
