@@ -71,7 +71,8 @@ def test_the_wheel_holds_what_the_tree_holds(tmp_path: Path) -> None:
     tree |= {path.relative_to(ROOT / "plugins").as_posix() for path in (ROOT / "plugins").rglob("*.py")}
     recipes = {f"plant_cli/runs/shipped/{p.relative_to(ROOT / 'recipes').as_posix()}" for p in (ROOT / "recipes").rglob("*.yaml")}
     assert tree <= held
-    assert recipes <= held
+    page = {path.relative_to(ROOT).as_posix() for path in (ROOT / "plant_cli/serving/page").iterdir()}
+    assert recipes | page <= held
     assert "plant_cli/py.typed" in held
     assert {f"plant_cli/report/{name}" for name in ("page.html.jinja", "style.css")} <= held
     assert {"plant_cli/kit.pyi", "plant_datasets/cards.yaml"} <= held

@@ -51,7 +51,7 @@ def open_page(chromium: Any, server: Any) -> Iterator[Any]:
         }
         contexts.append(chromium.new_context(**options))
         page = contexts[-1].new_page()
-        page.set_default_timeout(5000)
+        page.set_default_timeout(20_000)
         home = f"http://127.0.0.1:{server.server_address[1]}"
         page.on("console", lambda line: problems.append(line.text) if line.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: problems.append(str(error)))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from tests.serving.conftest import scorers_run, started  # noqa: F401
 from tests.web.clinic_server import TITLES
 from tests.web.page_looks import decisions, spoken, status
 
@@ -201,3 +203,34 @@ def test_accessible(suggested, dark):
         violations = axe.run(page).response["violations"]
         found[name] = [(one["id"], one["nodes"][0]["html"][:200]) for one in violations]
     assert found == {name: [] for name in states}
+
+
+def test_with_the_real_server(chromium, started, tmp_path):  # noqa: F811
+    """Suggest, explain, search and feedback, as `plant serve` answers them."""
+    feedback = tmp_path / "feedback.jsonl"
+    server = started("--feedback", str(feedback))
+    page = chromium.new_page()
+    problems = []
+    page.on("console", lambda line: problems.append(line.text))
+    page.goto(server.address)
+    page.get_by_text("clinic: 12 labels").wait_for()
+    page.locator("#editor").fill("congenital inflammation of the colon")
+    page.keyboard.press("Control+Enter")
+    page.locator(".why table").first.wait_for(state="attached")
+    page.locator(".word").first.wait_for()
+    shown = {one.text_content().lower() for one in page.locator("[data-scorers]").all()}
+    assert shown & {"congenital", "inflammation", "colon"}
+    label = page.locator(".row.current").get_attribute("data-label")
+    page.keyboard.press("a")
+    page.keyboard.press("/")
+    page.keyboard.type(label)
+    page.get_by_role("option").first.wait_for()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Send feedback").click()
+    page.get_by_text("1 decision is stored.").wait_for()
+    page.close()
+    (row,) = [json.loads(line) for line in feedback.read_text().splitlines()]
+    assert (row["label"], row["decision"], row["text"]) == (label, "accept", "congenital inflammation of the colon")
+    assert row["score"] > 0
+    assert problems == []

@@ -1,7 +1,7 @@
 /** The labels of a text in their bands: scores, decisions, and why. */
 
 import { strongestWords } from "./marks.js";
-import { element, nameOf, say, showList, showScore, showWeight, texts } from "./texts.js";
+import { element, nameOf, say, shorten, showList, showScore, showWeight, texts } from "./texts.js";
 
 const BANDS = ["asked", "assign", "review", "reject"];
 const WORDS = 6; // of a part of an explanation
@@ -27,7 +27,13 @@ export class LabelList {
   #makeBand(band) {
     const list = element("ul");
     const count = element("span", { class: "count" }, "0");
-    const heading = element("summary", {}, element("h3", {}, texts.bands[band]), count, element("span", { class: "pale" }, texts.bandNotes[band]));
+    const heading = element(
+      "summary",
+      {},
+      element("h3", {}, texts.bands[band]),
+      count,
+      element("span", { class: "pale" }, texts.bandNotes[band]),
+    );
     const box = element("details", { class: `band ${band}`, open: true, hidden: band === "asked" }, heading, list);
     const all = element("button", { class: "quiet all", onclick: this.on.acceptAll, hidden: true }, say("acceptAll"));
     if (band === "assign") box.append(all);
@@ -38,9 +44,18 @@ export class LabelList {
   add(suggestion, band) {
     const { label, title } = suggestion;
     const name = nameOf(suggestion);
-    const why = element("div", { class: "why", id: `why-${this.rows.size}`, role: "group", "aria-label": say("why", { name }), hidden: true });
+    const why = element("div", {
+      class: "why",
+      id: `why-${this.rows.size}`,
+      role: "group",
+      "aria-label": say("why", { name }),
+      hidden: true,
+    });
     const score = element("span", { class: "score" });
-    const names = [element("span", { class: "title" }, name), ...(title ? [element("span", { class: "id" }, label)] : [])];
+    const names = [
+      element("span", { class: "title" }, name),
+      ...(title ? [element("span", { class: "id", title: label }, shorten(label))] : []),
+    ];
     const open = { class: "name", "aria-expanded": "false", "aria-controls": why.id, onclick: () => this.open(label, { toggle: true }) };
     const speaks = element("span", { class: "speaks" });
     const button = element("button", open, ...names, speaks, score);
@@ -50,7 +65,12 @@ export class LabelList {
       return element("button", { class: `choose ${decision}`, "aria-pressed": "false", "aria-label": words, title: words, onclick }, sign);
     };
     const choices = { accept: choose("accept", "✓"), reject: choose("reject", "✕") };
-    const item = element("li", { class: "row", "data-label": label }, element("div", { class: "line" }, button, ...Object.values(choices)), why);
+    const item = element(
+      "li",
+      { class: "row", "data-label": label },
+      element("div", { class: "line" }, button, ...Object.values(choices)),
+      why,
+    );
     const row = { ...suggestion, decision: null, item, button, scoreBox: score, speaks, choices, why };
     this.rows.set(label, row);
     const { box, list, count, all } = this.bands[band];
@@ -137,29 +157,60 @@ export class LabelList {
     this.#showScore(row);
     const { base, parts, log_odds: total } = explanation;
     const longest = Math.max(...[base, total, ...parts.map((part) => part.log_odds)].map(Math.abs));
-    const line = (name, weight, kind, ...more) =>
-      element("tr", { class: kind }, element("th", { scope: "row" }, name, ...more), element("td", {}, makeBar(weight / longest)), element("td", { class: "number" }, showWeight(weight)));
-    const rows = parts.map(({ name, log_odds: weight, words, note }) => {
-      const marked = strongestWords(text, words, WORDS).map((one) => element("span", { class: `${name === "network" ? "network" : "scorers"} ${one.weight > 0 ? "for" : "against"}` }, one.word));
-      const shown = marked.flatMap((word) => [word, " "]);
-      return line(name, weight, "part", ...(shown.length ? [element("p", { class: "words" }, ...shown)] : []), ...(note ? [element("p", { class: "pale" }, note)] : []));
+    const line = (name, weight, kind) => {
+      const cells = [element("td", {}, makeBar(weight / longest)), element("td", { class: "number" }, showWeight(weight))];
+      return element("tr", { class: kind }, element("th", { scope: "row" }, name), ...cells);
+    };
+    const rows = parts.flatMap(({ name, log_odds: weight, words, note }) => {
+      const kind = name === "network" ? "network" : "scorers";
+      const marked = strongestWords(text, words, WORDS).map((one) =>
+        element("span", { class: `${kind} ${one.weight > 0 ? "for" : "against"}` }, one.word),
+      );
+      const more = [...marked.flatMap((word) => [word, " "]), ...(note ? [element("span", { class: "pale" }, note)] : [])];
+      return [
+        line(name, weight, "part"),
+        ...(more.length ? [element("tr", { class: "more" }, element("td", { colspan: 3 }, ...more))] : []),
+      ];
     });
-    const head = element("tr", {}, element("th", { scope: "col" }, say("part")), element("td"), element("th", { scope: "col", class: "number" }, say("logOdds")));
+    const head = element(
+      "tr",
+      {},
+      element("th", { scope: "col" }, say("part")),
+      element("td"),
+      element("th", { scope: "col", class: "number" }, say("logOdds")),
+    );
     const sum = line(say("total", { score: showScore(explanation.score) }), total, "total");
-    const table = element("table", {}, element("thead", {}, head), element("tbody", {}, line(say("base"), base, "base"), ...rows), element("tfoot", {}, sum));
+    const table = element(
+      "table",
+      {},
+      element("thead", {}, head),
+      element("tbody", {}, line(say("base"), base, "base"), ...rows),
+      element("tfoot", {}, sum),
+    );
     row.why.replaceChildren(element("p", { class: "verdict" }, this.verdict(row, text)), table);
   }
 
   /** In a sentence or two: why a label is suggested, or why not. */
   verdict({ score, threshold, explanation }, text) {
     const { parts } = explanation;
-    const speaking = strongestWords(text, parts.flatMap(({ words }) => words), Infinity).filter(({ weight }) => weight > 0).slice(0, 3); // prettier-ignore
+    const speaking = strongestWords(
+      text,
+      parts.flatMap(({ words }) => words),
+      Infinity,
+    )
+      .filter(({ weight }) => weight > 0)
+      .slice(0, 3);
     const words = showList(speaking.map(({ word }) => `“${word}”`));
     const enough = threshold == null || score >= threshold;
     const most = parts.reduce((found, part) => (part.log_odds < (found?.log_odds ?? -0.005) ? part : found), null);
     return [
       say(!speaking.length ? "whyNoWord" : enough ? "whyEnough" : "whyTooLittle", { words }),
-      ...(enough ? [] : [...(most ? [say("whyAgainst", { part: most.name, weight: showWeight(most.log_odds) })] : []), say("whyNeeded", { score: showScore(score), threshold: showScore(threshold) })]),
+      ...(enough
+        ? []
+        : [
+            ...(most ? [say("whyAgainst", { part: most.name, weight: showWeight(most.log_odds) })] : []),
+            say("whyNeeded", { score: showScore(score), threshold: showScore(threshold) }),
+          ]),
     ].join(" ");
   }
 

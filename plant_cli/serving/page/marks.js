@@ -94,7 +94,8 @@ export class MarkedText {
     const seen = marks.filter((mark) => size(mark) > most * FAINTEST);
     for (const { span, ...weights } of seen) {
       for (const [kind, weight] of Object.entries(weights)) {
-        if (Math.abs(weight) > most * FAINTEST) span.dataset[kind] = `${weight > 0 ? "for" : "against"}${Math.ceil((LEVELS * Math.abs(weight)) / most)}`;
+        if (Math.abs(weight) > most * FAINTEST)
+          span.dataset[kind] = `${weight > 0 ? "for" : "against"}${Math.ceil((LEVELS * Math.abs(weight)) / most)}`;
       }
     }
     this.lit = seen.map(({ span }) => span);

@@ -4,7 +4,7 @@ import { LabelList } from "./labels.js";
 import { MarkedText } from "./marks.js";
 import { save, WRITERS } from "./record.js";
 import { FourParts, request } from "./server.js";
-import { element, fillTexts, nameOf, say, showList, showScore, texts } from "./texts.js";
+import { element, fillTexts, nameOf, say, shorten, showList, showScore, texts } from "./texts.js";
 
 const LIMIT = 20; // labels
 const LARGEST = 10; // MB of a file
@@ -40,7 +40,10 @@ const list = new LabelList(part("bands"), {
 const marked = new MarkedText(part("reading"), (word, sums) => {
   list.mark(sums);
   if (word === null || document.activeElement?.className !== "word") return;
-  const names = [...sums].filter(([, weight]) => weight > 0).sort((one, other) => other[1] - one[1]).map(([label]) => nameOf(list.rows.get(label))); // prettier-ignore
+  const names = [...sums]
+    .filter(([, weight]) => weight > 0)
+    .sort((one, other) => other[1] - one[1])
+    .map(([label]) => nameOf(list.rows.get(label)));
   tell(names.length ? say("wordSpeaks", { word, labels: showList(names) }) : say("wordSilent", { word }));
 });
 
@@ -78,7 +81,12 @@ function choose(id) {
   model = models.find((one) => one.id === id);
   if (!model) return;
   const { title, labels, documents, parts, assign, review } = model;
-  const values = { title: title || id, labels: say("count", { n: labels }), documents: say("documents", { n: documents }), parts: showList(parts) };
+  const values = {
+    title: title || id,
+    labels: say("count", { n: labels }),
+    documents: say("documents", { n: documents }),
+    parts: showList(parts),
+  };
   const sentences = [say("figures", values)];
   if (assign != null) sentences.push(say("figuresAssign", { score: showScore(assign) }));
   if (review != null) sentences.push(say("figuresReview", { score: showScore(review) }));
@@ -190,7 +198,7 @@ function showLabels(asked, { suggestions, note }) {
   part("reading").scrollTop = 0;
   document.body.classList.add("reading");
   const count = (band) => suggestions.filter((one) => one.band === band).length;
-  const counts = { labels: say("count", { n: suggestions.length }), assign: count("assign"), review: count("review"), reject: count("reject") };
+  const counts = { assign: count("assign"), review: count("review"), reject: count("reject") };
   tell(suggestions.length ? say("suggested", counts) : say("noLabels"));
   showDecisions();
   if (suggestions.length) list.open(suggestions[0].label, { focus: true });
@@ -319,7 +327,7 @@ function showFound(answer) {
       "li",
       { role: "option", id: `found-${i}`, onpointerdown: (event) => (event.preventDefault(), pick(i)) },
       element("span", { class: "title" }, nameOf(one)),
-      element("span", { class: "pale" }, [...(one.title ? [one.label] : []), say("documents", { n: one.documents })].join(" · ")),
+      element("span", { class: "pale" }, [...(one.title ? [shorten(one.label)] : []), say("documents", { n: one.documents })].join(" · ")),
     ),
   );
   found.replaceChildren(...(answer?.length === 0 ? [element("li", { role: "option", "aria-disabled": "true" }, say("foundNone"))] : items));
@@ -395,7 +403,14 @@ function showHelp() {
 
 fillTexts();
 part("start").append(element("ol", {}, ...texts.start.map((step) => element("li", {}, step))));
-const keys = texts.keys.map(([key, does]) => element("tr", {}, element("th", { scope: "row" }, ...key.split("  ").flatMap((one) => [element("kbd", {}, one), " "])), element("td", {}, does)));
+const keys = texts.keys.map(([key, does]) =>
+  element(
+    "tr",
+    {},
+    element("th", { scope: "row" }, ...key.split("  ").flatMap((one) => [element("kbd", {}, one), " "])),
+    element("td", {}, does),
+  ),
+);
 part("help-text").append(element("table", {}, element("tbody", {}, ...keys)), element("p", {}, say("helpWords")));
 editor.addEventListener("input", showSize);
 editor.addEventListener("paste", paste);

@@ -26,7 +26,17 @@ export function reviewRows({ id, text, labels }) {
   return labels.map(({ label, title, score, band, decision, explanation }) => {
     const words = strongestWords(text, explanation?.parts.flatMap((part) => part.words) ?? [], EVIDENCE);
     const evidence = words.map(({ word, weight }) => `${word} ${showWeight(weight)}`).join(", ");
-    return { doc_id: id, heading, text, label, title: title ?? "", score: score ?? "", band: band ?? "", decision: decision ?? "", evidence };
+    return {
+      doc_id: id,
+      heading,
+      text,
+      label,
+      title: title ?? "",
+      score: score ?? "",
+      band: band ?? "",
+      decision: decision ?? "",
+      evidence,
+    };
   });
 }
 

@@ -45,11 +45,15 @@ function askToken(used) {
   asking ??= new Promise((resolve) => {
     document.getElementById("token-text").textContent = say(used ? "tokenWrong" : "tokenAsk");
     input.value = dialog.returnValue = "";
-    dialog.addEventListener("close", () => {
-      asking = null;
-      if (dialog.returnValue === "ok") token = input.value.trim();
-      resolve(dialog.returnValue === "ok" && token !== "");
-    }, { once: true });
+    dialog.addEventListener(
+      "close",
+      () => {
+        asking = null;
+        if (dialog.returnValue === "ok") token = input.value.trim();
+        resolve(dialog.returnValue === "ok" && token !== "");
+      },
+      { once: true },
+    );
     dialog.showModal();
     input.focus();
   });

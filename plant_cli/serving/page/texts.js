@@ -12,18 +12,20 @@ export const texts = await (await fetch(new URL(`texts.${language}.json`, import
 /** A text with its values put in: say("size", { n: 3 }); the number `n` chooses between singular and plural. */
 export function say(key, values = {}) {
   const found = texts[key];
-  const pattern = typeof found === "string" ? found : found[plural.select(values.n)] ?? found.other;
+  const pattern = typeof found === "string" ? found : (found[plural.select(values.n)] ?? found.other);
   return fill(pattern, values);
 }
 
 export function fill(pattern, values) {
-  return pattern.replace(/\{(\w+)\}/g, (whole_, name) => (name === "n" ? whole.format(values.n) : values[name] ?? ""));
+  return pattern.replace(/\{(\w+)\}/g, (_, name) => (name === "n" ? whole.format(values.n) : (values[name] ?? "")));
 }
 
 export const showScore = (score) => (score > 0 && score < 0.01 ? `<${hundredths.format(0.01)}` : hundredths.format(score));
 export const showWeight = (weight) => signed.format(weight);
 export const showList = (items) => list.format(items);
-export const nameOf = ({ label, title }) => title || label;
+/** The last part of an address, or the id as it is. */
+export const shorten = (label) => (/^https?:/.test(label) ? label.split(/[/#]/).at(-1) || label : label);
+export const nameOf = ({ label, title }) => title || shorten(label);
 
 /** An element: element("p", { class: "note", hidden: true }, "text", child). Data become text nodes, never markup. */
 export function element(tag, attributes = {}, ...children) {
