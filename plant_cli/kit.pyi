@@ -1,5 +1,7 @@
 # What `plant_cli.kit` offers, by the module it comes from; `kit.py` reads this file.
+from plant_cli.data.blocks import Share as Share
 from plant_cli.data.blocks import cut_by_size as cut_by_size
+from plant_cli.data.blocks import map_blocks as map_blocks
 from plant_cli.data.blocks import top_k as top_k
 from plant_cli.data.classifications import System as System
 from plant_cli.data.classifications import add_dot as add_dot

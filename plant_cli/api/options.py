@@ -359,6 +359,12 @@ class MachineSection(Options):
         "limit, and a warning where less seems to be free).",
         pattern=SIZE_PATTERN,
     )
+    scheduler: str | None = option(
+        None,
+        "Address of a Dask scheduler, such as tcp://head:8786, whose workers fit scorers, block by block (extra cluster; default: this "
+        "process).",
+        pattern=r"^(tcp|tls|ucx|ws|wss)://\S+$",
+    )
 
     @field_validator("device")
     @classmethod

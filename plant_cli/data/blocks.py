@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -52,6 +53,30 @@ def work_ahead(work: Callable[[Item], Made], inputs: Iterable[Item], jobs: int) 
             yield under_way.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+Share = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]
+_WORKERS: ContextVar[tuple[int, Share]] = ContextVar("workers", default=(1, map))
+
+
+@contextmanager
+def using_workers(count: int, share: Share) -> Iterator[None]:
+    """Within it `share`, which is like `map`, has so many workers do what `map_blocks` is asked for."""
+    token = _WORKERS.set((count, share))
+    try:
+        yield
+    finally:
+        _WORKERS.reset(token)
+
+
+def map_blocks(work: Callable[[Item], Made], blocks: Iterable[Item]) -> Iterator[Made]:
+    """Like `map`, by workers where there are some: `work` and the blocks must then be pickled, so no function may be local."""
+    return _WORKERS.get()[1](work, blocks)
+
+
+def count_workers() -> int:
+    """How many blocks are worked on at once by `map_blocks`: 1 in this process."""
+    return _WORKERS.get()[0]
 
 
 _LIMIT: ContextVar[int | None] = ContextVar("memory limit", default=None)  # bytes

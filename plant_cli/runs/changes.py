@@ -82,7 +82,7 @@ def hash_source(path: Path) -> str | None:
 Sections = Mapping[str, Mapping[str, Any]]
 
 # The place of a file and the device do not change the results: contents are compared by their hashes.
-INDIFFERENT = {"data": ("path",), "machine": ("device", "threads", "memory_limit")}
+INDIFFERENT = {"data": ("path",), "machine": ("device", "threads", "memory_limit", "scheduler")}
 # Nor does the file of unreadable rows. Its name is in the keys of stages, which stay as they are.
 OF_NO_CONSEQUENCE = {**INDIFFERENT, "data": ("path", "rejects")}
 

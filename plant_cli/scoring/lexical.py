@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise, repeat
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, diags_array, hstack, vstack
 
 from plant_cli.api.scorers import Documents
-from plant_cli.data.blocks import at_most
+from plant_cli.data.blocks import at_most, map_blocks
 from plant_cli.data.words import choose_columns
 from plant_cli.scoring.sparse_scores import LABELS_LISTED, SparseScores, keep_best, no_scores, score_blocks
 
@@ -138,9 +138,9 @@ def cut_vocabulary(documents: Documents, columns: Mapping[str, int]) -> csr_arra
     return count_grams(documents.vocabulary, columns).astype(np.float64)
 
 
-def count_pieces(documents: Documents, pieces: csr_array) -> csr_array:
-    """How often each character n-gram is in each document, csr [B, G] float64, columns ascending; `pieces` are from `cut_vocabulary`."""
-    counts = csr_array(documents.counts @ pieces)
+def count_pieces(words: csr_array, pieces: csr_array) -> csr_array:
+    """How often each character n-gram is in documents, csr [B, G] float64, columns ascending, by counts of words and `cut_vocabulary`."""
+    counts = csr_array(words @ pieces)
     counts.sort_indices()
     return counts
 
@@ -189,13 +189,18 @@ def measure_relevance(
     time: memory holds `WORD_LABEL_PAIRS` of them, and those that are kept. `advance` is told how many labels are done.
     """
     parts = []
-    for labels in cut_by_words(counts, gold):
-        world = _World.of(counts, csr_array(gold[:, labels]))
-        relevance = unit_rows(world.store(measure(world.both, world.with_word, world.with_label, world.documents)))
-        relevance.eliminate_zeros()
-        parts.append(relevance if kept is None else keep_best(relevance, kept).matrix)
-        advance(labels.stop - labels.start)
+    for part in map_blocks(partial(_measure, counts, measure, kept), (csr_array(gold[:, labels]) for labels in cut_by_words(counts, gold))):
+        parts.append(part)
+        advance(part.shape[0])
     return csr_array(vstack(parts, format="csr")) if parts else no_scores(0, counts.shape[1])
+
+
+def _measure(counts: csr_array, measure: Measure, kept: int | None, gold: csr_array) -> csr_array:
+    """`measure_relevance` of some labels at once."""
+    world = _World.of(counts, gold)
+    relevance = unit_rows(world.store(measure(world.both, world.with_word, world.with_label, world.documents)))
+    relevance.eliminate_zeros()
+    return relevance if kept is None else keep_best(relevance, kept).matrix
 
 
 def cut_by_words(counts: csr_array, gold: csr_array, pairs: int | None = None) -> list[slice]:
@@ -244,12 +249,19 @@ def leave_out_words(
     of_rows = csr_array(counts[chosen])
     vectors, occurs = make_vectors(of_rows, idf), csr_array(of_rows > 0).astype(np.float64)
     parts = []
-    for labels in cut_by_words(counts, gold):
-        some_gold = csr_array(gold[:, labels])
-        left = _LeftOut(_World.of(counts, some_gold), vectors, occurs, csr_array(some_gold[chosen]), measure, min_df)
-        parts.append(score_blocks(len(chosen), some_gold.shape[1], left.score, k))
-        advance(some_gold.shape[1])
+    work, blocks = partial(_leave_out, counts, vectors, occurs, chosen, measure, min_df, k), cut_by_words(counts, gold)
+    for part in map_blocks(work, (csr_array(gold[:, labels]) for labels in blocks)):
+        parts.append(part)
+        advance(part.matrix.shape[1])
     return parts[0] if len(parts) == 1 else _keep_best_of(parts, (len(chosen), gold.shape[1]), k)
+
+
+def _leave_out(
+    counts: csr_array, vectors: csr_array, occurs: csr_array, rows: AnyRows, measure: Measure, min_df: int, k: int, gold: csr_array
+) -> SparseScores:
+    """`leave_out_words` of some labels at once."""
+    left = _LeftOut(_World.of(counts, gold), vectors, occurs, csr_array(gold[rows]), measure, min_df)
+    return score_blocks(len(rows), gold.shape[1], left.score, k)
 
 
 def _keep_best_of(parts: Sequence[SparseScores], shape: tuple[int, int], k: int) -> SparseScores:

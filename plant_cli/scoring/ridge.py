@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
 
 from plant_cli.api.options import FIXED_SEED
-from plant_cli.data.blocks import cut_blocks, top_k
+from plant_cli.data.blocks import count_workers, cut_blocks, map_blocks, top_k
 from plant_cli.data.stopping import stop_if_asked
 from plant_cli.data.words import choose_columns
 from plant_cli.scoring.lexical import cut_by_words
@@ -153,15 +154,30 @@ def regress_on_own_terms(
     """
     distinct, label_of = merge_twins(gold)
     firsts = np.unique(label_of, return_index=True)[1]
-    own = _OwnTerms.choose(train, distinct, terms[firsts])
-    weights = own.solve(train, strength, lambda share: advance(share * len(label_of)))
-    frequent = np.flatnonzero(np.bincount(distinct.indices, minlength=distinct.shape[1]) >= FREQUENT)
-    if len(frequent):
-        again = _OwnTerms.add(train, csr_array(distinct[:, frequent]), csr_array(weights[frequent])).solve(train, strength)
-        place = np.arange(distinct.shape[1])
-        place[frequent] = len(place) + np.arange(len(frequent))
-        weights = csr_array(csr_array(vstack([weights, again], format="csr"))[place])
-    return csr_array(weights[label_of])
+    if (workers := count_workers()) == 1:
+        return csr_array(_solve(train, strength, (distinct, terms[firsts]), lambda share: advance(share * len(label_of)))[label_of])
+    blocks = [np.arange(number, len(firsts), workers) for number in range(workers)]  # each has as many frequent labels as the others
+    parts = []
+    for part in map_blocks(partial(_solve, train, strength), [(csr_array(distinct[:, block]), terms[firsts[block]]) for block in blocks]):
+        parts.append(part)
+        advance(len(label_of) / workers)
+    place = np.argsort(np.concatenate(blocks))
+    return csr_array(csr_array(vstack(parts, format="csr"))[place[label_of]])
+
+
+def _solve(
+    train: csr_array, strength: float, labels: tuple[csr_array, AnyInts], advance: Callable[[float], None] = lambda share: None
+) -> csr_array:
+    """Weights of some labels, csr [U, V], by their documents, csr [N, U], and how many terms each has at most [U]."""
+    gold, terms = labels
+    weights = _OwnTerms.choose(train, gold, terms).solve(train, strength, advance)
+    frequent = np.flatnonzero(np.bincount(gold.indices, minlength=gold.shape[1]) >= FREQUENT)
+    if not len(frequent):
+        return weights
+    again = _OwnTerms.add(train, csr_array(gold[:, frequent]), csr_array(weights[frequent])).solve(train, strength)
+    place = np.arange(gold.shape[1])
+    place[frequent] = len(place) + np.arange(len(frequent))
+    return csr_array(csr_array(vstack([weights, again], format="csr"))[place])
 
 
 @dataclass(frozen=True)

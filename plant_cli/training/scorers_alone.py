@@ -14,6 +14,7 @@ import plant_cli
 from plant_cli.api import DataError, ScorerSpec, Split
 from plant_cli.data.files import read_size
 from plant_cli.data.stopping import checking
+from plant_cli.runs.dask_workers import working_at
 from plant_cli.runs.folder import CHECKPOINTS_FOLDER
 from plant_cli.runs.machine import available_memory
 from plant_cli.scoring.calibration import Calibrated, calibrate
@@ -85,7 +86,8 @@ def fit_chosen(given: StageInputs, options: FinetuneOptions) -> FusionFit | None
     if any(getattr(given.component(ScorerSpec, one)[1], "pieces", False) for one in options.chosen_scorers):
         free_disk = shutil.disk_usage(given.session.folder).free
         require_resources(words, None if limit is None else read_size(limit), available_memory(), free_disk, given.session.reporter)
-    with checking(partial(given.session.check, "while scorers were fitted", "all scorers fitted")):
+    stoppable = checking(partial(given.session.check, "while scorers were fitted", "all scorers fitted"))
+    with stoppable, working_at(given.machine.scheduler):
         return fit_scorers(
             [given.component(ScorerSpec, one) for one in options.chosen_scorers],
             corpus.gold_labels("train"),

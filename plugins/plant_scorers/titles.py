@@ -41,12 +41,12 @@ def fit(options: TitlesOptions, given: ScorerInput) -> FittedScorer:
     """Vectors of the titles; n-grams are weighed by how many training documents and titles have them."""
     pieces = tuple(number_grams(given.names.vocabulary))
     places = {piece: place for place, piece in enumerate(pieces)}
-    counts = count_pieces(given.names, cut_vocabulary(given.names, places))
+    counts = count_pieces(given.names.counts, cut_vocabulary(given.names, places))
     frequency, words = document_frequencies(counts), cut_vocabulary(given.documents, places)
     with given.reporter.progress("titles", len(given.documents), "documents") as task:
         for block in cut_rows(len(given.documents), 1, DOCUMENTS_PER_BLOCK):
             some = given.documents.take(np.arange(block.start, block.stop))
-            frequency += document_frequencies(count_pieces(some, words))
+            frequency += document_frequencies(count_pieces(some.counts, words))
             task.advance(len(some))
     idf = inverse_frequency(len(given.documents) + len(given.names), frequency).astype(np.float32)
     titles = tuple(
@@ -85,7 +85,7 @@ class TitleScorer:
         return cut_vocabulary(documents, self._places)
 
     def _transform(self, documents: Documents, pieces: csr_array) -> csr_array:
-        return make_vectors(count_pieces(documents, pieces), self.idf)
+        return make_vectors(count_pieces(documents.counts, pieces), self.idf)
 
     def score(self, documents: Documents) -> list[csr_array]:
         """Views: the whole document, its best passage, its beginning."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -16,6 +16,7 @@ from scipy.sparse import csr_array, diags_array, eye_array, hstack
 from plant_cli.api import Documents, Reason, Reporter, SilentReporter
 from plant_cli.kit import (
     NearestDocuments,
+    Share,
     Similarity,
     choose_columns,
     count_pieces,
@@ -25,6 +26,7 @@ from plant_cli.kit import (
     inverse_frequency,
     join_views,
     make_vectors,
+    map_blocks,
     number_grams,
     pack_matrix,
     pack_strings,
@@ -61,7 +63,7 @@ class Vectoriser:
         blocks = [slice(start, start + DOCUMENTS_COUNTED) for start in range(0, max(1, len(documents)), DOCUMENTS_COUNTED)]
         frequencies = [np.zeros(len(terms), dtype=np.int64) for terms in ((empty.words, grams) if pieces else (empty.words,))]
         cells = 0
-        for counted in empty.count_blocks(documents, blocks):
+        for counted in empty.count_blocks(documents, blocks, map_blocks):
             cells += sum(counts.nnz for counts in counted)
             for frequency, counts in zip(frequencies, counted, strict=True):
                 frequency += document_frequencies(counts)
@@ -76,20 +78,23 @@ class Vectoriser:
             advance(counted[0].shape[0])
             return fitted.weigh(counted)
 
-        vectors = map(weigh, empty.count_blocks(documents, blocks))
+        vectors = map(weigh, empty.count_blocks(documents, blocks, map_blocks))
         return fitted, stack_rows(vectors, len(documents), len(fitted.idf), cells)
 
     @cached_property
     def _places(self) -> list[Mapping[str, int]]:
         return [{term: place for place, term in enumerate(terms)} for terms in (self.words, self.pieces)]
 
-    def count_blocks(self, documents: Documents, blocks: Iterable[slice]) -> Iterator[list[csr_array]]:
-        """How often each word, and each n-gram, is in each document of some blocks."""
+    def count_blocks(self, documents: Documents, blocks: Iterable[slice], share: Share = map) -> Iterator[list[csr_array]]:
+        """How often each word, and each n-gram, is in each document of some blocks; `share` is like `map`."""
         words, pieces = self._places
         columns, cut = find_words(documents, words), cut_vocabulary(documents, pieces) if pieces else None
-        for block in blocks:
-            some = documents if len(documents) <= block.stop - block.start else documents.take(np.arange(*block.indices(len(documents))))
-            yield [choose_columns(some.counts, columns, len(words)), *([] if cut is None else [count_pieces(some, cut)])]
+
+        def counts(block: slice) -> csr_array:
+            whole = len(documents) <= block.stop - block.start
+            return documents.counts if whole else documents.take(np.arange(*block.indices(len(documents)))).counts
+
+        return share(partial(count_terms, columns, len(words), cut), map(counts, blocks))
 
     def weigh(self, counted: Sequence[csr_array]) -> csr_array:
         """Vectors of counts, csr [B, V + G]."""
@@ -168,6 +173,11 @@ class Train:
             train = cls(vectoriser=Vectoriser.load(tensors), vectors=unpack_matrix("train", tensors))
             _LOADED[digest.digest()] = train
         return train
+
+
+def count_terms(columns: npt.NDArray[np.integer[Any]], words: int, pieces: csr_array | None, counts: csr_array) -> list[csr_array]:
+    """How often words that have one of so many columns, and n-grams, if there are any, are in documents, by counts of all words."""
+    return [choose_columns(counts, columns, words), *([] if pieces is None else [count_pieces(counts, pieces)])]
 
 
 _LOADED: WeakValueDictionary[bytes, Train] = WeakValueDictionary()

@@ -74,7 +74,7 @@ def test_counting_pieces() -> None:
     documents = number_words(WORDS)
     pieces = sorted({piece for words in WORDS[:2] for word in words for piece in cut_word(word)})
     places = {piece: place for place, piece in enumerate(pieces)}
-    found = count_pieces(documents, cut_vocabulary(documents, places)).toarray()
+    found = count_pieces(documents.counts, cut_vocabulary(documents, places)).toarray()
     for row, words in enumerate(WORDS):
         expected = Counter(piece for word in words for piece in cut_word(word))
         assert found[row].tolist() == [expected[piece] for piece in pieces]
