@@ -32,7 +32,6 @@ def working_at(scheduler: str | None) -> Iterator[None]:
         return
     try:
         from distributed import CancelledError, Client, KilledWorker
-        from distributed.comm.core import CommClosedError
     except ImportError as error:
         raise missing_package("distributed", "whose workers fit scorers", "cluster", where="machine.scheduler") from error
     try:
@@ -62,7 +61,7 @@ def working_at(scheduler: str | None) -> Iterator[None]:
                         yield finish()
                 while under_way:
                     yield finish()
-            except (CancelledError, CommClosedError, KilledWorker) as error:
+            except (CancelledError, KilledWorker, OSError) as error:
                 raise _refuse("a Dask worker was lost while it fitted scorers", scheduler) from error
 
         with using_workers(threads, share):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array, csr_matrix, vstack
 
 from plant_cli.api import ComponentError, Documents, FittedScorer, Reason, ScorerInput
 from plant_cli.kit import (
@@ -58,8 +58,6 @@ def _train_hinge(options: LinearOptions, train: csr_array, gold: csr_array) -> I
             expected="scikit-learn, which brings LIBLINEAR, for squared-hinge",
             todo="pip install scikit-learn, or leave the loss at ridge",
         ) from error
-    from scipy.sparse import csr_matrix
-
     documents, by_label = csr_matrix(train), csr_array(gold.T)
     documents.indices, documents.indptr = documents.indices.astype(np.int32), documents.indptr.astype(np.int32)  # LIBLINEAR takes no others
     for label in range(gold.shape[1]):
