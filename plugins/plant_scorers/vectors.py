@@ -94,7 +94,7 @@ class Vectoriser:
             whole = len(documents) <= block.stop - block.start
             return documents.counts if whole else documents.take(np.arange(*block.indices(len(documents)))).counts
 
-        return share(partial(count_terms, columns, len(words), cut), map(counts, blocks))
+        return share(partial(_count_terms, columns, len(words), cut), map(counts, blocks))
 
     def weigh(self, counted: Sequence[csr_array]) -> csr_array:
         """Vectors of counts, csr [B, V + G]."""
@@ -175,7 +175,7 @@ class Train:
         return train
 
 
-def count_terms(columns: npt.NDArray[np.integer[Any]], words: int, pieces: csr_array | None, counts: csr_array) -> list[csr_array]:
+def _count_terms(columns: npt.NDArray[np.integer[Any]], words: int, pieces: csr_array | None, counts: csr_array) -> list[csr_array]:
     """How often words that have one of so many columns, and n-grams, if there are any, are in documents, by counts of all words."""
     return [choose_columns(counts, columns, words), *([] if pieces is None else [count_pieces(counts, pieces)])]
 
