@@ -167,6 +167,8 @@ class Request:
     """Continue unfinished work."""
     seeds: int = 1
     """With how many seeds a recipe is run."""
+    grow: bool = False
+    """Read the corpus of the run again, which may have grown, and make anew what follows from it."""
     deadline: float | None = None
     """When training should end, on the clock `time.monotonic`: after its first epoch none begins that would not end by then."""
 

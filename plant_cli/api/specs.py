@@ -40,8 +40,8 @@ class StageSpec(Spec):
     """
     writes: bool = True
     """False for an action: it has no folder and takes no lock. Its name may have two words, such as `mig show`."""
-    takes: tuple[Literal["tag", "force", "resume"], ...] = ()
-    """Which of the general flags `--tag`, `--force` and `--resume` an action has; a stage has all three."""
+    takes: tuple[Literal["tag", "force", "resume", "continue"], ...] = ()
+    """Which of the general flags `--tag`, `--force`, `--resume` and `--continue` an action has; a stage has the first three."""
     needs_run: bool = True
     """False for an action that works without a run folder, such as `data make`."""
     parallel: bool = False

@@ -70,6 +70,7 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
             reporter=ConsoleReporter(quiet=general.get("quiet", False)),
             force=general.get("force", False),
             resume=general.get("resume", False),
+            grow=general.get("continue", False),
         )
         tag = general.get("tag")
         if general.get("print_config"):

@@ -184,6 +184,7 @@ def _general_flags(spec: StageSpec) -> list[Flag]:
     """The flags that are in no recipe, as far as the spec asks for them."""
     configured, formats = spec.writes or bool(spec.sections), ", ".join(get_args(Format))
     variant = "Name of a variant. finetune --tag B writes finetune-B beside the plain one, eval --tag B reads it."
+    grown = "Go on with the corpus of the run, which has grown: what follows from it is made anew."
     launch = "Share the work between the processes that this file of `accelerate config` describes."
     rows: list[tuple[bool, bool, Any, str, str]] = [  # wanted, everyday, type, flag and value, text
         (spec.needs_run, True, Path, "--run DIR", "The run folder. The variable PLANT_RUN names it, too."),
@@ -192,6 +193,7 @@ def _general_flags(spec: StageSpec) -> list[Flag]:
         (configured, False, str, "--recipe RECIPE", "Take options from a recipe: a file, or a shipped one's name."),
         (spec.accepts("force"), True, bool, "-f, --force", "Replace what is there already."),
         (spec.accepts("resume"), True, bool, "--resume", "Continue what was interrupted or failed."),
+        ("continue" in spec.takes, True, bool, "--continue", grown),
         (spec.parallel, False, Path, "--launch FILE", launch),
         (True, not spec.writes, Format, "--format FORMAT", f"Format of the result: {formats}."),
         (True, False, bool, "-q, --quiet", "No progress, notes or hints on stderr."),

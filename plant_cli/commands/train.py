@@ -16,7 +16,8 @@ from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.loading import guess_columns
 from plant_cli.data.records import StageRecord
 from plant_cli.evaluation.results import Bound, read_metrics
-from plant_cli.runs.folder import StageFolder
+from plant_cli.runs.changes import refuse_changed_sources
+from plant_cli.runs.folder import HEADER_NAME, Run, StageFolder
 from plant_cli.scoring.predictions import ALL_PARTS
 from plant_cli.training.judging import Gain
 
@@ -52,6 +53,9 @@ class Training:
         """Take all steps that are not finished."""
         request = self.context.request
         self.request = replace(request, recipe=request.recipe or _STEPS, resume=True, flags=self._flags(), deadline=self.deadline)
+        path = self.context.run_path
+        if (path / HEADER_NAME).exists() and not request.grow:
+            refuse_changed_sources(Run.open(path))
         if not self._networked():
             self._step("finetune", {"network": False})
             self.context.reporter.note("the scorers are ready: `plant suggest` uses them from now on")

@@ -20,6 +20,7 @@ GOLD_FILE = "gold.parquet"
 EVIDENCE_FILE = "evidence.parquet"
 EXCLUDED_FILE = "excluded.parquet"
 PARENTS_FILE = "parents.parquet"
+DOCUMENTS_FILE = "documents.parquet"
 SPLITS_FILE = "splits.json"
 STATISTICS_FILE = "statistics.json"
 LABEL_COLUMNS = ("label", "title", "train_count")
@@ -27,6 +28,7 @@ LABEL_LISTS = ("alternatives", "parents")  # what a vocabulary knows beside titl
 EVIDENCE = {"doc_id": pl.String(), "label": pl.String(), "start": pl.Int64(), "end": pl.Int64()}
 GOLD = {"split": pl.String(), "doc_id": pl.String(), "labels": pl.List(pl.UInt32()), "unseen": pl.List(pl.String())}
 EXCLUDED = {"doc_id": pl.String(), "label": pl.String()}
+DOCUMENTS = {"split": pl.String(), "doc_id": pl.String(), "text": pl.UInt64(), "labels": pl.UInt64()}  # hashes of what the source has
 PARENTS = {"label": pl.String(), "parent": pl.String()}
 CORPUS_TABLES: Mapping[
     str, tuple[str, Mapping[str, pl.DataType]]
@@ -35,6 +37,7 @@ CORPUS_TABLES: Mapping[
     EVIDENCE_FILE: ("the gold evidence", EVIDENCE),
     EXCLUDED_FILE: ("the pairs to leave out of predictions", EXCLUDED),
     PARENTS_FILE: ("the parents of further labels", PARENTS),
+    DOCUMENTS_FILE: ("the hashes of the texts", DOCUMENTS),
 }
 NEW_RUN = "start a new run: --run NEW"
 

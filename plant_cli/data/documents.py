@@ -12,6 +12,7 @@ import polars as pl
 
 from plant_cli.api import SPLITS, DataError, Dataset, Pieces, Reporter, SplitName, missing_column
 from plant_cli.data.corpus_files import Fingerprint, SplitRecord
+from plant_cli.data.files import hash_each
 from plant_cli.data.tables import collect, count_rows, trim
 
 Table = TypeVar("Table", pl.DataFrame, pl.LazyFrame)
@@ -287,6 +288,7 @@ class FirstReading:
 
     digests: dict[SplitName, pl.DataFrame]  # not thorough
     records: dict[SplitName, SplitRecord]  # fingerprints of the tidied documents
+    hashes: dict[SplitName, pl.DataFrame]  # `doc_id`, and hashes of each `text` and its `labels` that are the same everywhere
     documents: dict[SplitName, pl.DataFrame]  # the tidied documents themselves; none of a corpus of more than `BYTES_IN_MEMORY` bytes
 
 
@@ -294,12 +296,15 @@ def read_first(dataset: Dataset, reporter: Reporter) -> FirstReading:
     """Read all splits; a small corpus stays in memory, so that the command need not read it again."""
     fingerprints = {name: Fingerprint() for name in find_splits(dataset)}
     documents: dict[SplitName, list[pl.DataFrame]] = {}
+    hashes: dict[SplitName, list[pl.DataFrame]] = {}
     size = 0
 
     def look(name: SplitName, batch: pl.DataFrame) -> None:
         nonlocal size
         frame = tidy(batch.with_columns(pl.col("doc_id").fill_null("")))  # a missing id is refused later, with all others
         fingerprints[name].add(frame)
+        written = frame.select("doc_id", "text", pl.col("labels").list.sort().list.join("\0"))
+        hashes.setdefault(name, []).append(written.with_columns(pl.Series(c, hash_each(written[c]), pl.UInt64) for c in ("text", "labels")))
         documents.setdefault(name, []).append(frame)
         size += int(frame.estimated_size())
         if size > BYTES_IN_MEMORY:
@@ -307,7 +312,8 @@ def read_first(dataset: Dataset, reporter: Reporter) -> FirstReading:
 
     digests = read_digests(dataset, reporter, thorough=False, look=look)
     records = {name: fingerprint.record() for name, fingerprint in fingerprints.items()}
-    return FirstReading(digests=digests, records=records, documents={name: pl.concat(parts) for name, parts in documents.items()})
+    whole, kept = ({name: pl.concat(parts) for name, parts in found.items()} for found in (documents, hashes))
+    return FirstReading(digests=digests, records=records, hashes=kept, documents=whole)
 
 
 def read_progress(dataset: Dataset, name: SplitName, reporter: Reporter) -> Iterator[pl.DataFrame]:

@@ -246,6 +246,12 @@ def hash_strings(strings: Iterable[str]) -> str:
     return digest.hexdigest()
 
 
+def hash_each(strings: Iterable[str]) -> list[int]:
+    """64 bits of the BLAKE2b of each string."""
+    found = (hashlib.blake2b(string.encode("utf-8", errors="surrogatepass"), digest_size=8).digest() for string in strings)
+    return [int.from_bytes(digest, "little") for digest in found]
+
+
 class StringsHash:
     """`hash_strings` of a list that comes in parts."""
 

@@ -14,6 +14,7 @@ import polars as pl
 from plant_cli.api import SPLITS, DataSection, Dataset, Reporter, WordRule
 from plant_cli.data.checks import REQUIRED, Finding, examine_documents, find_unseen_labels
 from plant_cli.data.corpus_files import (
+    DOCUMENTS_FILE,
     EVIDENCE_FILE,
     EXCLUDED_FILE,
     GOLD_FILE,
@@ -25,6 +26,7 @@ from plant_cli.data.corpus_files import (
 from plant_cli.data.documents import Frames, SplitTexts, read_first, tidy
 from plant_cli.data.evidence import read_evidence
 from plant_cli.data.files import hash_strings
+from plant_cli.data.growth import EarlierReading, describe_drift, describe_leaks
 from plant_cli.data.labels import count_labels, describe_corpus, find_further_parents, read_excluded, tabulate_gold
 from plant_cli.data.stopping import stop_if_asked
 from plant_cli.data.store import StoredCorpus, open_corpus
@@ -35,8 +37,10 @@ from plant_cli.data.words import DEFAULT_RULE
 TEXTS_LOOKED_AT = 100  # for letters
 
 
-def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Reporter) -> StoredCorpus:
-    """Make a run's corpus of a dataset."""
+def prepare(
+    dataset: Dataset, section: DataSection, folder: Path, reporter: Reporter, earlier: EarlierReading | None = None
+) -> StoredCorpus:
+    """Make a run's corpus of a dataset; documents of an `earlier` reading keep their splits, and words are found as they were."""
     for remark in dataset.remarks:
         reporter.warn(remark)
     first = read_first(dataset, reporter)
@@ -47,13 +51,23 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Repo
     _report(examine_documents(raw, REQUIRED), reporter)
     left_out = {name: ids for name, frame in raw.items() if (ids := frame.filter(pl.col("same").is_null())["doc_id"].to_list())}
     raw = {name: frame.filter(pl.col("same").is_not_null()) for name, frame in raw.items()}
+    kept = {name: first.hashes[name].filter(~pl.col("doc_id").is_in(left_out.get(name, []))) for name in raw}
+    growth = None if earlier is None else earlier.compare(kept)
+    if growth is not None:
+        reporter.note(f"the corpus of the run has grown: {growth.describe()}")
+    if growth is not None and growth.leaks:
+        reporter.warn(describe_leaks(growth.leaks))
+        left_out["train"] = [*left_out.get("train", []), *growth.leaks]
+        raw["train"] = raw["train"].filter(~pl.col("doc_id").is_in(growth.leaks))
     titles = read_titles(dataset, reporter)
     titled = find_titled(titles) if section.zero_shot else titles.clear()
     _report(find_unseen_labels(raw, titles, titled), reporter)
     source = {name: tidy(digest) for name, digest in raw.items()}
     evidence, findings = read_evidence(dataset, source)
     _report(findings, reporter)
-    held_out = [] if "validation" in source else _hold_out(source["train"], section, reporter)
+    held_out = growth.held_out if growth is not None else []
+    if not held_out and "validation" not in source:
+        held_out = _hold_out(source["train"], section, reporter)
     frames = source
     if held_out:
         chosen = pl.col("doc_id").is_in(held_out)
@@ -71,6 +85,7 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Repo
     parents = find_further_parents(titles, used, labels["label"])
     gold = tabulate_gold(frames, labels["label"])
     tables = {LABELS_FILE: labels, GOLD_FILE: gold, EVIDENCE_FILE: evidence, EXCLUDED_FILE: excluded, PARENTS_FILE: parents}
+    tables[DOCUMENTS_FILE] = pl.concat(first.hashes[name].select(pl.lit(name).alias("split"), pl.all()) for name in records)
     outputs = write_tables(folder, tables, asdict(describe_corpus(frames)))
     gone = [*held_out, *left_out.get("train", [])]
     texts: Sequence[str] = SplitTexts(dataset, "train", frames["train"].height, frozenset(gone))
@@ -83,9 +98,13 @@ def prepare(dataset: Dataset, section: DataSection, folder: Path, reporter: Repo
         held_out=held_out,
         left_out=left_out,
         label_hash=hash_strings(labels["label"]),
-        analyser=choose_analyser(section.analyser, texts, reporter, section.words or _choose_rule(dataset, texts, reporter)),
+        analyser=earlier.record.analyser
+        if earlier is not None
+        else choose_analyser(section.analyser, texts, reporter, section.words or _choose_rule(dataset, texts, reporter)),
         outputs=outputs,
     ).write(folder)
+    if growth is not None and (drift := describe_drift(first.documents, growth)):
+        reporter.note(drift)
     return open_corpus(folder, lambda: dataset, first.documents)
 
 

@@ -89,6 +89,7 @@ class RunHeader(Record):
     data_hash: str | None = None  # of the corpus; None until it was prepared
     label_hash: str | None = None  # of the ordered label ids; likewise
     sources: dict[str, str] = {}  # SHA-256 of each file the corpus was read from, by absolute path
+    former: list[str] = []  # data hashes that the corpus had before it grew
 
 
 class Facts(Record):

@@ -160,7 +160,7 @@ class StoredCorpus:
 
     def _other_source(self, what: str) -> ArtefactError:
         where = f"{', '.join(self.dataset.files) or 'the dataset'} against {self.folder / SPLITS_FILE}"
-        todo = f"put the corpus back as it was, or {NEW_RUN}"
+        todo = f"put the corpus back as it was; or go on with what it is now: `plant train --continue`; or {NEW_RUN}"
         return ArtefactError(what, where=where, expected="the corpus that the run was made from", todo=todo)
 
 

@@ -87,6 +87,9 @@ INDIFFERENT = {"data": ("path",), "machine": ("device", "threads", "memory_limit
 OF_NO_CONSEQUENCE = {**INDIFFERENT, "data": ("path", "rejects")}
 
 
+GROWN = "the corpus has grown since"
+
+
 def stage_key(record: StageRecord, data_hash: str | None) -> str:
     """Hash of everything that decides a stage's outputs."""
     parts = [record.stage, record.tag, record.options, _decisive(record.sections), record.inputs, data_hash]
@@ -109,6 +112,8 @@ def find_stale_inputs(record: StageRecord, run: Run) -> list[str]:
         for path, known in record.files.items()
         if (now := hash_source(Path(path))) is not None and now != known
     ]
+    if run.header.former and record.key in {stage_key(record, earlier) for earlier in {*run.header.former} - {run.header.data_hash}}:
+        stale.append(GROWN)
     for name, output_hash in record.inputs.items():
         folder = run.folder(name)
         other = folder.record()
@@ -161,7 +166,7 @@ def refuse_changed_sources(run: Run) -> None:
                 f"the corpus has changed since the run '{run.path}' was made from it",
                 where=f"{path}, hash recorded in {run.path / HEADER_NAME}",
                 expected=f"contents with SHA-256 {known[:12]}…",
-                todo="restore the file, or start another run with --run DIR",
+                todo="go on with what it is now: `plant train --continue` or `plant run RECIPE --continue`; or use another --run DIR",
             )
 
 
@@ -178,7 +183,7 @@ def _differences(prefix: str, before: Mapping[str, Any], now: Mapping[str, Any])
             yield f"{prefix}{key} was {old!r} and is now {new!r}"
 
 
-OF_INPUTS = ("its input ", "the contents of ", "it judged ")  # how changes begin that are not of options
+OF_INPUTS = ("its input ", "the contents of ", "it judged ", GROWN)  # how changes begin that are not of options
 FILES_NAMED = 3  # files in a message
 
 
@@ -213,7 +218,8 @@ def decide_start(request: Request, step: Step, folder: StageFolder, run: Run, *,
         refuse_missing_file(name)
     if record is not None and not done and request.resume and not changes and folder.holds_work():
         return "resume", record
-    if request.force or not (done or folder.holds_work()) or (done and step.spec.looks and not request.resume):
+    follows = request.grow and bool(changes) and all(change.startswith(OF_INPUTS) for change in changes)
+    if request.force or not (done or folder.holds_work()) or (done and ((step.spec.looks and not request.resume) or follows)):
         return "fresh", record
     if record is None:
         raise _lost_record(folder, command_for(step.spec.name, step.tag, request.run_path))

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import plant_cli
 from plant_cli.api import ArtefactError, Interrupted, PlantError, UsageError
@@ -136,6 +137,12 @@ class StageFolder:
         self._previous.rename(self.path)
         return True
 
+    def put_aside(self) -> None:
+        """Keep an attempt that cannot go on beside the run's stages; what it was to replace comes back."""
+        if not self.put_back():
+            remove(self.failed_path)
+            self.path.rename(self.failed_path)
+
     def hash_outputs(self, known: Mapping[str, str] | None = None) -> dict[str, str]:
         """SHA-256 of each file the stage left, by path inside the folder; checkpoints, links and hidden files do not count.
 
@@ -254,7 +261,9 @@ class Run:
 
     def bind(self, *, data_hash: str, label_hash: str, sources: dict[str, str]) -> None:
         """Record the corpus that everything in this run is made from."""
-        bound = {"data_hash": data_hash, "label_hash": label_hash, "sources": sources}
+        bound: dict[str, Any] = {"data_hash": data_hash, "label_hash": label_hash, "sources": sources}
+        if self.header.data_hash not in (None, data_hash):  # it has grown
+            bound["former"] = [*self.header.former, self.header.data_hash]
         self.header = self.header.model_copy(update=bound)
         write_json(self.path / HEADER_NAME, self.header.model_dump(mode="json"))
 

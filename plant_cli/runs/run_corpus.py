@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plant_cli.api import ArtefactError, Choice, DataSection, Dataset, UsageError
 from plant_cli.data.corpus_files import NEW_RUN, SPLITS_FILE, CorpusRecord
-from plant_cli.data.files import hash_file
+from plant_cli.data.files import hash_file, remove
+from plant_cli.data.growth import EarlierReading
 from plant_cli.data.loading import ANY, load_dataset
 from plant_cli.data.prepare import prepare
 from plant_cli.data.stopping import StoppableReporter, checking
@@ -96,9 +98,66 @@ def _prepare(context: RunContext, run: Run) -> StoredCorpus:
     with checking(partial(_stop, context)):
         dataset = load_dataset(context, context.data)
         corpus = prepare(dataset, context.data, run.corpus_path, StoppableReporter(context.reporter))
-    sources = {str(path.absolute()): hash_file(path) for path in map(Path, dataset.files) if path.is_file()}
-    run.bind(data_hash=corpus.data_hash, label_hash=corpus.labels.hash, sources=sources)
+    run.bind(data_hash=corpus.data_hash, label_hash=corpus.labels.hash, sources=hash_files(dataset))
     return corpus
+
+
+NEXT_CORPUS, FORMER_CORPUS = ".corpus.next", ".corpus.previous"
+
+
+def grow_corpus(context: RunContext, run: Run) -> StoredCorpus | None:
+    """Prepare the corpus of a run again if its source has changed; None if it has not.
+
+    Stages of the earlier corpus are out of date then. One that was not finished is put aside, since it cannot go on.
+
+    Raises:
+        UsageError: the corpus was not read from files.
+        ArtefactError: it is read in another way than before.
+        DataError: most of its documents are gone.
+    """
+    former, coming = run.path / FORMER_CORPUS, run.path / NEXT_CORPUS
+    if former.exists() and not (run.corpus_path.exists() and CorpusRecord.read(run.corpus_path).data_hash == run.header.data_hash):
+        remove(run.corpus_path)  # the process was killed before the new corpus counted
+        former.rename(run.corpus_path)
+    remove(former)
+    remove(coming)
+    if run.header.data_hash is None or (not any(map(_has_changed, run.header.sources.items())) and _is_same_file(context.data.path, run)):
+        return None
+    if context.data.path is None:
+        raise UsageError(
+            "the corpus of this run was made, not read from files: it cannot grow",
+            where=f"--continue, {run.corpus_path / SPLITS_FILE}",
+            expected="a run whose corpus is a table or a folder",
+            todo="leave --continue out, or start another run with --run DIR",
+        )
+    _refuse_other_options(context.data, open_corpus(run.corpus_path, partial(_load_again, context, run)), run)
+    dataset = load_dataset(context, context.data)
+    sources = hash_files(dataset)
+    if sorted(sources.values()) == sorted(run.header.sources.values()):
+        return None
+    with checking(partial(_stop, context)):
+        grown = prepare(dataset, context.data, coming, StoppableReporter(context.reporter), EarlierReading.of(run.corpus_path))
+    for folder in [folder for folder in run.stages() if not folder.is_done()]:
+        folder.put_aside()
+        context.reporter.note(f"'{folder.name}' was not finished on the earlier corpus: it is kept in '{folder.failed_path}'")
+    run.corpus_path.rename(former)
+    coming.rename(run.corpus_path)
+    run.bind(data_hash=grown.data_hash, label_hash=grown.labels.hash, sources=sources)
+    remove(former)
+    return replace(grown, folder=run.corpus_path)
+
+
+def _has_changed(source: tuple[str, str]) -> bool:
+    return not Path(source[0]).is_file() or hash_file(Path(source[0])) != source[1]
+
+
+def _is_same_file(path: str | None, run: Run) -> bool:
+    return path is not None and Path(path).is_file() and str(Path(path).absolute()) in run.header.sources
+
+
+def hash_files(dataset: Dataset) -> dict[str, str]:
+    """SHA-256 of each file that a dataset was read from, by absolute path."""
+    return {str(path.absolute()): hash_file(path) for path in map(Path, dataset.files) if path.is_file()}
 
 
 def _stop(context: RunContext) -> None:

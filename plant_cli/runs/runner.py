@@ -90,7 +90,8 @@ class RequestRunner:
                 self.request.registry,
             )
         with self._hold("a recipe") as run:
-            refuse_changed_sources(run)
+            if not self.request.grow:
+                refuse_changed_sources(run)
             for step in steps:
                 if self.interruption.requested:
                     raise Interrupted(
@@ -187,6 +188,8 @@ class RequestRunner:
         with self._explained(step, resumes=True), self._hold(step.name) as run:
             folder = run.stage(step.spec.name, step.tag)
             context = RunContext(self, step, run, folder.path)
+            if self.request.grow and "data" in step.spec.sections:
+                context.grow(run)
             if context.data.path is not None and run.header.data_hash is not None:
                 from plant_cli.runs.run_corpus import refuse_other_corpus
 

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from builders import run_at
 
-from plant_cli.api import ArtefactError, Choice, ComponentError, DataError, DatasetSpec, UsageError
+from plant_cli.api import ArtefactError, Choice, ComponentError, DataError, DatasetSpec, Interrupted, UsageError
 from plant_cli.data.files import hash_file, read_json, write_json
 
 
@@ -213,6 +213,74 @@ def test_a_corpus_that_moved_or_changed_its_format_is_the_same(prepared, tmp_pat
         _run(prepared, path, force=True)
     assert prepared.calls == 3 * ["alpha"]
     assert read_json(prepared.path / "run.json", "the run")["data_hash"] == known
+
+
+def _grow(laboratory):
+    """Add a training document to the corpus of a laboratory."""
+    documents = pl.read_parquet(laboratory.data)
+    documents.vstack(documents.head(1).with_columns(doc_id=pl.lit("new"), text=pl.lit("something new"))).write_parquet(laboratory.data)
+
+
+def test_a_run_goes_on_with_a_corpus_that_has_grown(prepared):
+    prepared.run("beta")
+    _grow(prepared)
+    prepared.on["alpha"] = lambda context: context.corpus().split("train") and {}
+    with pytest.raises(ArtefactError, match="other documents, ids, texts, labels than when the run was made") as caught:
+        prepared.run("alpha", force=True)
+    assert "`plant train --continue`" in caught.value.todo
+    sizes = []
+    prepared.on["alpha"] = lambda context: sizes.append(len(context.corpus().split("train"))) or {}
+    prepared.run("alpha", grow=True, options={"k": 3})
+    assert sizes == [37]
+    header = read_json(prepared.path / "run.json", "the run")
+    assert len(header["former"]) == 1
+    assert not [path.name for path in prepared.path.glob(".corpus*")]
+    with pytest.raises(UsageError, match="the stage 'beta' is finished") as caught:
+        prepared.run("beta")
+    assert "its input 'alpha'" not in caught.value.where  # its file is the same
+    assert "the corpus has grown since" in caught.value.where
+    prepared.run("beta", grow=True)
+    assert prepared.calls.count("alpha") == 3
+    prepared.run("alpha", grow=True, resume=True)
+    assert prepared.reporter.notes[-1] == "alpha: unchanged, skipped"
+
+
+def test_other_options_are_refused_though_the_corpus_has_grown(prepared):
+    _grow(prepared)
+    with pytest.raises(UsageError, match="with other options or inputs than now"):
+        prepared.run("alpha", grow=True, options={"k": 5})
+
+
+def test_what_was_not_finished_on_the_earlier_corpus_is_put_aside(prepared):
+    def stop(context):
+        raise Interrupted("stopped", expected="", todo="")
+
+    prepared.on["alpha"] = stop
+    prepared.fails(Interrupted, "stopped", "alpha", force=True)
+    _grow(prepared)
+    del prepared.on["alpha"]
+    prepared.run("alpha", grow=True)
+    assert "'alpha' was not finished on the earlier corpus: it is kept in" in "".join(prepared.reporter.notes)
+    assert prepared.record("alpha")["status"] == "done"
+
+
+@pytest.mark.parametrize("killed", ["before", "after"])
+def test_a_process_that_was_killed_while_the_corpus_was_replaced_loses_nothing(prepared, killed):
+    corpus, known = prepared.path / "corpus", read_json(prepared.path / "run.json", "the run")["data_hash"]
+    corpus.rename(prepared.path / ".corpus.previous")
+    if killed == "after":
+        shutil.copytree(prepared.path / ".corpus.previous", corpus)
+    prepared.run("alpha", grow=True, resume=True)
+    assert read_json(corpus / "splits.json", "the corpus")["data_hash"] == known
+    assert not (prepared.path / ".corpus.previous").exists()
+
+
+def test_a_made_up_corpus_cannot_grow(clinic):
+    clinic("mig", "mig.k=5")
+    header = read_json(clinic.path / "run.json", "the run")
+    assert header["sources"] == {}
+    with pytest.raises(UsageError, match="it cannot grow"):
+        clinic("mig", "mig.k=5", grow=True)
 
 
 def test_a_corpus_that_is_not_there_is_told_so(prepared, tmp_path):
