@@ -188,12 +188,14 @@ class RequestRunner:
         with self._explained(step, resumes=True), self._hold(step.name) as run:
             folder = run.stage(step.spec.name, step.tag)
             context = RunContext(self, step, run, folder.path)
-            if self.request.grow and "data" in step.spec.sections:
-                context.grow(run)
-            if context.data.path is not None and run.header.data_hash is not None:
-                from plant_cli.runs.run_corpus import refuse_other_corpus
+            if (self.request.grow or context.data.path is not None) and run.header.data_hash is not None:
+                from plant_cli.runs.run_corpus import grow_corpus, refuse_other_corpus
 
+                grows = self.request.grow and "data" in step.spec.sections
+                if grows and (grown := grow_corpus(context, run)) is not None:
+                    self.corpora = {context.corpus_key: grown}
                 refuse_other_corpus(context, run)
+
             start, before = decide_start(self.request, step, folder, run, may_skip=may_skip)
             if before is not None and before.status == "running":  # this command holds the lock, so nobody is at work there
                 said = "its process was killed, or a plugin ended it"

@@ -85,7 +85,7 @@ class RunContext:
     def open_corpus(self) -> StoredCorpus:
         """The corpus with the run's record of it."""
         run = self._require_run("corpus")
-        corpora, key = self.runner.corpora, self._corpus_key
+        corpora, key = self.runner.corpora, self.corpus_key
         if key not in corpora:
             from plant_cli.runs.run_corpus import open_run_corpus  # with polars, which many actions do without
 
@@ -93,17 +93,9 @@ class RunContext:
         return corpora[key]
 
     @property
-    def _corpus_key(self) -> str:
+    def corpus_key(self) -> str:
+        """Of `RequestRunner.corpora`."""
         return hash_json(write_out(self.data, None))
-
-    def grow(self, run: Run) -> None:
-        """Read the corpus of the run again, which may have grown."""
-        from plant_cli.runs.run_corpus import grow_corpus
-
-        grown = grow_corpus(self, run)
-        if grown is not None:
-            self.runner.corpora.clear()
-            self.runner.corpora[self._corpus_key] = grown
 
     def input(self, stage: str, tag: str | None = None) -> Path:
         run = self._require_run("stage")
