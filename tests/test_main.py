@@ -24,6 +24,18 @@ except SystemExit as left:
     used = resource.getrusage(resource.RUSAGE_SELF)
     print(left.code or 0, used.ru_utime + used.ru_stime, *(m for m in {heavy!r} if m in sys.modules), file=sys.stderr)
 """
+WITHOUT_TORCH = """
+import sys
+from plant_cli.main import main
+codes = []
+for line in sys.argv[1:]:
+    sys.argv = ["plant", *line.split()]
+    try:
+        main()
+    except SystemExit as left:
+        codes.append(left.code or 0)
+print(*codes, *sorted({"torch", "transformers"} & set(sys.modules)))
+"""
 
 
 def _probe(*arguments: str, **environment: str) -> tuple[str, list[str]]:
@@ -47,6 +59,15 @@ def test_what_is_missing_is_said_before_torch_is_loaded(stage: str, tmp_path: Pa
     code, _, *heavy = _probe(stage, "--run", "none", *text)[1]
     assert code != "0"
     assert not {"torch", "scipy.stats"} & set(heavy)
+
+
+def test_a_model_of_scorers_needs_no_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the corpus to suggestions for new texts, in one process."""
+    monkeypatch.chdir(tmp_path)
+    corpus = "--set data.dataset.name=synthetic-clinic --set data.dataset.documents=60 --set data.dataset.labels=5"
+    commands = [f"finetune --no-network {corpus}", "predict", "eval", "suggest --text fever"]
+    done = subprocess.run([sys.executable, "-c", WITHOUT_TORCH, *commands], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1:] == ["0 0 0 0"], done.stderr
 
 
 def test_the_contract_imports_no_heavy_library() -> None:

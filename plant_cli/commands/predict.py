@@ -10,7 +10,6 @@ from plant_cli.commands.command_options import PredictOptions
 from plant_cli.commands.scored_split import report_scores, require_every_score, score_split
 from plant_cli.data.files import read_size
 from plant_cli.evaluation.systems import find_chosen
-from plant_cli.network.candidates import propose
 from plant_cli.relevance.relevance_table import load_statistics
 from plant_cli.runs.session import open_session
 from plant_cli.runs.word_store import open_words
@@ -41,6 +40,8 @@ def run(context: StageContext, options: PredictOptions) -> Result:
                 expected="a network, which takes long to score all labels",
                 todo="leave --shortlist out",
             )
+        from plant_cli.network.candidates import propose  # torch, which takes seconds to import
+
         statistics = load_statistics(context.input("mig"), corpus)
         words = open_words(open_session(context), corpus, split.name).documents
         shortlist = context.component(ShortlistSpec, options.shortlist)

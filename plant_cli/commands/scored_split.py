@@ -14,11 +14,10 @@ from plant_cli.api import (
 from plant_cli.api.context import with_tag
 from plant_cli.commands.command_options import PredictOptions
 from plant_cli.network.cuts import cut_summary
-from plant_cli.network.state_cache import SplitCache, StateCache
 from plant_cli.runs.processes import process_count
 from plant_cli.runs.session import open_session
 from plant_cli.runs.word_store import open_words
-from plant_cli.scoring.top_labels import Scoring, TopLabels
+from plant_cli.scoring.top_labels import Scoring, StatesKept, TopLabels
 
 ROWS_SHOWN = 5  # documents, and labels of each, in the table
 
@@ -26,7 +25,6 @@ ROWS_SHOWN = 5  # documents, and labels of each, in the table
 def score_split(context: StageContext, options: PredictOptions, split: Split) -> Scoring:
     """How a split is scored: its words, tokens and hidden states are kept in the run."""
     corpus, session = context.corpus(), open_session(context)
-    cache = StateCache(session=session, data_hash=corpus.data_hash, limit=options.cache_limit, batch=options.micro_batch)
     return Scoring(
         name=split.name,
         k=options.top_k,
@@ -35,7 +33,7 @@ def score_split(context: StageContext, options: PredictOptions, split: Split) ->
         should_stop=lambda: context.stopping,
         evidence=split.evidence,
         words=lambda: open_words(session, corpus, split.name).documents,
-        cache=SplitCache(cache=cache, split=split.name),
+        cache=StatesKept(session=session, data_hash=corpus.data_hash, limit=options.cache_limit),
     )
 
 

@@ -93,23 +93,26 @@ def at_most(number: int, each: int) -> int:
     return number if limit is None else max(1, min(number, limit // (2 * each)))
 
 
-STRIDE = 8  # of the sample by which values that are surely too small are recognised
+STRIDE = 16  # of the sample by which values that are surely too small are recognised
 
 
-def mark_largest(values: npt.NDArray[Any], k: int, order: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.bool_]:
-    """True for the k largest of more than k values [n]; among equal values those that come first by `order` [n], distinct numbers.
+def find_largest(values: npt.NDArray[Any], k: int, order: npt.NDArray[np.integer[Any]] | None = None) -> npt.NDArray[np.intp]:
+    """Positions of the k largest of more than k values [n], in no order; among equal values those that come first by `order` [n].
 
-    A sample finds values that are surely too small, so that few are left to partition.
+    By default they come by position. A sample finds values that are surely too small, so that few are left to partition.
     """
-    falling = -values  # in this order many equal values at the low end, as of labels that no list has, cost nothing
-    sample = falling[::STRIDE]
-    rank = k // STRIDE + k // (4 * STRIDE) + 1  # a quarter more than the share of the sample that is expected above
-    candidates = falling[falling <= np.partition(sample, rank - 1)[rank - 1]] if rank < len(sample) else falling
-    least = -np.partition(candidates if len(candidates) >= k else falling, k - 1)[k - 1]
-    marked: npt.NDArray[np.bool_] = values > least
-    equal = np.flatnonzero(values == least)
-    marked[equal[np.argsort(order[equal], kind="stable")[: k - np.count_nonzero(marked)]]] = True
-    return marked
+    share = k / STRIDE
+    rank = int(share + 3 * share**0.5) + 1  # so many of the sample, three standard deviations more than are expected above
+    sample = -values[::STRIDE]
+    likely = (values >= -np.partition(sample, rank - 1)[rank - 1]).nonzero()[0] if rank < len(sample) else np.arange(len(values))
+    if len(likely) < k:
+        likely = np.arange(len(values))
+    falling = -values[likely]  # in this order many equal values at the low end, as of labels that no list has, cost nothing
+    least = np.partition(falling, k - 1)[k - 1]
+    sure, equal = likely[falling < least], likely[falling == least]
+    if order is not None:
+        equal = equal[np.argsort(order[equal], kind="stable")]
+    return np.concatenate([sure, equal[: k - len(sure)]])
 
 
 def top_k(values: npt.NDArray[Any], k: int, labels: npt.NDArray[Any] | None = None) -> npt.NDArray[np.int64]:
@@ -120,7 +123,6 @@ def top_k(values: npt.NDArray[Any], k: int, labels: npt.NDArray[Any] | None = No
         k: how many to choose.
         labels: whose they are [n], distinct (default: their positions).
     """
-    order = np.arange(len(values)) if labels is None else labels
-    chosen = np.flatnonzero(mark_largest(values, k, order)) if len(values) > k else np.arange(len(values))
-    positions: npt.NDArray[np.int64] = chosen[np.argsort(order[chosen])]
+    chosen = find_largest(values, k, labels) if len(values) > k else np.arange(len(values))
+    positions: npt.NDArray[np.int64] = np.sort(chosen) if labels is None else chosen[np.argsort(labels[chosen])]
     return positions

@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy import stats
 from scipy.sparse import csr_array
 from scipy.special import ndtri
 
@@ -260,13 +259,16 @@ def compare_ranks(a: Floats, b: Floats) -> SignedRank:
     if n == 0:
         return SignedRank(p=1.0, documents=0, exact=True)
     if n > EXACT_UP_TO:
-        return SignedRank(p=float(stats.wilcoxon(differences, method="approx").pvalue), documents=n, exact=False)
+        from scipy.stats import wilcoxon  # longer to import than many a command takes, and few ask for it
+
+        return SignedRank(p=float(wilcoxon(differences, method="approx").pvalue), documents=n, exact=False)
     return SignedRank(p=_exact_signed_rank(differences), documents=n, exact=True)
 
 
 def _exact_signed_rank(differences: Floats) -> float:
     """All 2^n sign patterns by dynamic programming; twice the mid-ranks are whole numbers, so ties are exact too."""
-    doubled = np.rint(2 * stats.rankdata(np.abs(differences))).astype(np.int64)
+    _, place, count = np.unique(np.abs(differences), return_inverse=True, return_counts=True)
+    doubled = (2 * np.cumsum(count) - count + 1)[place]
     patterns = np.zeros(int(doubled.sum()) + 1)
     patterns[0] = 1.0
     for rank in doubled:

@@ -149,22 +149,6 @@ class StateCache:
             yield hardware.processes.any(first and not is_whole(folder / CACHE_MARK, content, session.reporter.warn))
 
 
-@dataclass(frozen=True, kw_only=True)
-class SplitCache:
-    """The cache of one split."""
-
-    cache: StateCache
-    split: str
-
-    def tokenize(self, network: Network, texts: Sequence[str], hardware: Hardware) -> TokenBatch:
-        """See `StateCache.tokenize`."""
-        return self.cache.tokenize(network, texts, self.split, hardware)
-
-    def open(self, live: LiveReader) -> HiddenReader:
-        """See `StateCache.open`."""
-        return self.cache.open(live, self.split)
-
-
 def hash_tokens(tokens: TokenBatch) -> str:
     """Hash of the token ids of documents, each preceded by their number."""
     digest = hashlib.sha256()

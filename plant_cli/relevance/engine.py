@@ -15,7 +15,7 @@ from plant_cli.api.errors import ComponentError
 from plant_cli.api.options import Options
 from plant_cli.api.signals import Counts
 from plant_cli.api.specs import SignalSpec
-from plant_cli.data.blocks import cut_blocks, mark_largest, work_ahead
+from plant_cli.data.blocks import cut_blocks, find_largest, work_ahead
 from plant_cli.relevance.cooccurrence import AnyInts, Cooccurrence, CountedPairs
 
 
@@ -82,7 +82,9 @@ def best_of_rows(
     kept = values > floor
     for row in np.flatnonzero(np.diff(offsets) > k):
         piece = slice(offsets[row], offsets[row + 1])
-        kept[piece] &= mark_largest(values[piece], k, words[piece])
+        best = np.zeros(piece.stop - piece.start, dtype=np.bool_)
+        best[find_largest(values[piece], k, words[piece])] = True
+        kept[piece] &= best
     positions = np.flatnonzero(kept)
     ends = np.searchsorted(positions, offsets)
     row_of = np.repeat(np.arange(len(ends) - 1), np.diff(ends))

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-import torch
 
 from plant_cli.api import LabelIndex, Split, SplitName
+from plant_cli.data.blocks import top_k
 from plant_cli.network.cuts import Cut
-from plant_cli.scoring.network_scores import TopCollector
 from plant_cli.scoring.predictions import ScoreWriter, writing_scores
-from plant_cli.scoring.top_labels import Keep, Logits, Rows, TopLabels
+from plant_cli.scoring.sparse_scores import cut_rows
+from plant_cli.scoring.top_labels import Keep, Logits, Rows, TopLabels, distinct_probabilities
 
 Mean = Literal["probabilities", "logits"]
 NUMBERS_AVERAGED = 1 << 22
@@ -76,8 +76,13 @@ def join_mean(before: Logits, logits: Logits, count: int, mean: Mean) -> Logits:
 
 def find_best(kept: ScoreWriter, documents: int, labels: int, k: int) -> TopLabels:
     """The k best labels of each document, ties by index."""
-    collected, step = TopCollector(documents, min(k, labels)), max(1, NUMBERS_AVERAGED // labels)
-    for start in range(0, documents, step):
-        rows = np.arange(start, min(start + step, documents))
-        collected.add(rows, torch.from_numpy(kept.read(rows)))
-    return collected.done()
+    width, above = min(k, labels), 0
+    top, best = np.zeros((documents, width), dtype=np.int64), np.zeros((documents, width))
+    for block in cut_rows(documents, labels, NUMBERS_AVERAGED):
+        rows = np.arange(block.start, block.stop)
+        for row, logits in zip(rows.tolist(), kept.read(rows), strict=True):
+            chosen = top_k(logits, width)
+            top[row] = chosen[np.argsort(-logits[chosen], kind="stable")]
+            best[row] = logits[top[row]]
+            above += int(np.count_nonzero(logits >= 0))
+    return TopLabels(labels=top, scores=distinct_probabilities(best), assigned_share=above / max(1, documents * labels))

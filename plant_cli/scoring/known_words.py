@@ -24,8 +24,9 @@ from scipy.sparse import csr_array
 from scipy.special import logit
 
 from plant_cli.api import Documents, Reporter
+from plant_cli.api.options import FIXED_SEED
 from plant_cli.data.words import find_words
-from plant_cli.scoring.lexical import cut_word, document_frequencies
+from plant_cli.scoring.lexical import EDGE, document_frequencies
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -36,6 +37,7 @@ UNLIKE = 0.5  # of the share of known words that all but the poorest of them hav
 COMMON, COMMON_FROM = 0.2, 20  # share of the training documents beyond which a word is as good as a stop word, and their least number
 LITTLE = 0.25  # trust below which a user is told
 PIECE_LENGTH = 4  # characters of an n-gram
+HASH_FACTORS = np.random.default_rng(FIXED_SEED).integers(1 << 63, size=PIECE_LENGTH, dtype=np.uint64)  # of its characters, for its hash
 ALIKE = 0.5  # share of a word's n-grams that words of train must have
 TEXTS_SHOWN = 5  # ids in a message
 
@@ -105,16 +107,23 @@ class KnownWords:
         return told
 
     @cached_property
-    def _pieces(self) -> frozenset[str]:
-        return frozenset(piece for word in self._places for piece in cut_word(word, PIECE_LENGTH, PIECE_LENGTH))
+    def _pieces(self) -> npt.NDArray[np.uint64]:
+        return np.unique(_hash_pieces(f"{EDGE}{EDGE.join(self._places)}{EDGE * PIECE_LENGTH}"))  # long enough without words, too
 
     def _told_by_pieces(self, word: str) -> float:
         """What an unknown word tells: as much as one of a single document, times the share of its n-grams that others have."""
-        pieces = cut_word(word, PIECE_LENGTH, PIECE_LENGTH)
         if not word.isalpha() or len(word) < PIECE_LENGTH:  # 2024 and 2025 are not forms of one word
             return 0.0
-        share = sum(piece in self._pieces for piece in pieces) / len(pieces)
+        first, last = (np.searchsorted(self._pieces, _hash_pieces(f"{EDGE}{word}{EDGE}"), side) for side in ("left", "right"))
+        share = float((last > first).mean())
         return share * float(np.log((self.documents + 1) / 2)) if share >= ALIKE else 0.0
+
+
+def _hash_pieces(text: str) -> npt.NDArray[np.uint64]:
+    """A hash of each n-gram of a text that is not shorter than one, in order; different n-grams have one by a chance of about 1e-19."""
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.uint64)
+    hashes: npt.NDArray[np.uint64] = np.lib.stride_tricks.sliding_window_view(codes, PIECE_LENGTH) @ HASH_FACTORS
+    return hashes
 
 
 def _add_up(documents: Documents, told: Floats, known: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from plant_cli.api import Analyser, Corpus, Documents, MachineSection, Reporter
 from plant_cli.data.words import number_words
 from plant_cli.network.design import DESIGN_FILE, ComponentLookup
-from plant_cli.relevance.relevance_table import read_counted_words
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, explain_labels, score_parts
 from plant_cli.scoring.scorer_files import read_scorers
 from plant_cli.scoring.sparse_scores import DOCUMENTS_BETWEEN_CHECKS
@@ -114,15 +113,6 @@ def load_model(source: ModelSource) -> TrainedModel:
     if not has_network(source.folder) and combination is not None and combination.scorers is not None:
         return TrainedModel(combination=combination, analyser=source.corpus.analyser)
 
-    from plant_cli.network.assembly import load_network, require_words  # torch takes seconds to import
-    from plant_cli.network.hardware import choose_hardware
-    from plant_cli.scoring.network_scores import NetworkModel
+    from plant_cli.scoring.network_scores import load_network_model  # torch takes seconds to import
 
-    corpus, hardware = source.corpus, choose_hardware(source.machine)
-    network = load_network(source.folder, source.component, source.machine, corpus.labels, corpus.sizes["train"])
-    words: Sequence[str] = ()
-    if network.needs_words:
-        mig = source.relevance()
-        words = () if mig is None else read_counted_words(mig)["word"].to_list()
-        require_words(source.folder, words, mig or "a run without relevance")
-    return NetworkModel(combination=combination, network=network, hardware=hardware, analyser=corpus.analyser, vocabulary=words)
+    return load_network_model(source, combination)

@@ -14,16 +14,18 @@ from torch import Tensor
 from plant_cli.api import Decoder, Documents, LeaveOutDecoder, Reading, Reporter, TrainingError
 from plant_cli.data.blocks import top_k
 from plant_cli.network.answers import leave_out_tokens, read_attention
-from plant_cli.network.assembly import Network
+from plant_cli.network.assembly import Network, load_network, require_words
 from plant_cli.network.candidates import UNSCORED, measure_recall, score_all, score_pairs
 from plant_cli.network.cuts import measure_cut
-from plant_cli.network.hardware import Hardware
+from plant_cli.network.hardware import Hardware, choose_hardware
 from plant_cli.network.reading import HiddenReader, LiveReader, find_token_words, lengths, make_tokens, sorted_batches, warn_of_cut
+from plant_cli.network.state_cache import StateCache
+from plant_cli.relevance.relevance_table import read_counted_words
 from plant_cli.runs.session import stopped
 from plant_cli.scoring.calibration import LIMIT, apply_maps
 from plant_cli.scoring.fused_scorers import ScoredDocuments, explain_labels, score_parts
 from plant_cli.scoring.fusion import ScoredPairs
-from plant_cli.scoring.models import Combination, TokenEvidence, TrainedModel
+from plant_cli.scoring.models import Combination, ModelSource, TokenEvidence, TrainedModel
 from plant_cli.scoring.predictions import NETWORK
 from plant_cli.scoring.sparse_scores import LABELS_LISTED
 from plant_cli.scoring.top_labels import Keep, Logits, Rows, Scoring, TopLabels, distinct_probabilities
@@ -192,6 +194,25 @@ class LogitCombiner:
             self.added[row] = (self.weights[0][labels] * (scores[labels] - average)).numpy()
 
 
+def load_network_model(source: ModelSource, combination: Combination | None) -> NetworkModel:
+    """The network in the folder of a trained model, with the scorers that were read."""
+    corpus, hardware = source.corpus, choose_hardware(source.machine)
+    network = load_network(source.folder, source.component, source.machine, corpus.labels, corpus.sizes["train"])
+    words: Sequence[str] = ()
+    if network.needs_words:
+        mig = source.relevance()
+        words = () if mig is None else read_counted_words(mig)["word"].to_list()
+        require_words(source.folder, words, mig or "a run without relevance")
+    return NetworkModel(combination=combination, network=network, hardware=hardware, analyser=corpus.analyser, vocabulary=words)
+
+
+def _open_cache(scoring: Scoring) -> StateCache | None:
+    kept = scoring.cache
+    if kept is None:
+        return None
+    return StateCache(session=kept.session, data_hash=kept.data_hash, limit=kept.limit, batch=scoring.batch)
+
+
 @dataclass(frozen=True, kw_only=True)
 class NetworkModel(TrainedModel):
     """A trained network, with the scorers beside it."""
@@ -210,7 +231,8 @@ class NetworkModel(TrainedModel):
         words = self._words(texts, scoring) if self.scorers is not None or self.network.needs_words else None
         scored = None if self.scorers is None or words is None else self.scorers.score(words, scoring.reporter, scoring.name)
         live = self._read(texts, words, scoring)
-        reader = live if scoring.cache is None else scoring.cache.open(live)
+        cache = _open_cache(scoring)
+        reader = live if cache is None else cache.open(live, scoring.name)
         rescore: dict[str, Rescore] = {FINAL_SCORES: lambda rows, logits: logits}
         parts: dict[str, TopLabels] = {}
         combine = None
@@ -251,10 +273,11 @@ class NetworkModel(TrainedModel):
         return TokenEvidence(logits=logits[0].double().cpu().numpy(), spans=spans, weights=by_token, exact=exact)
 
     def _read(self, texts: Sequence[str], words: Documents | None, scoring: Scoring) -> LiveReader:
-        if scoring.cache is None:
+        cache = _open_cache(scoring)
+        if cache is None:
             tokens = make_tokens(self.network, texts, scoring.reporter, scoring.name)
         else:
-            tokens = scoring.cache.tokenize(self.network, texts, self.hardware)
+            tokens = cache.tokenize(self.network, texts, scoring.name, self.hardware)
         warn_of_cut(self.network, tokens, scoring.reporter, scoring.name, scoring.evidence)
         of_tokens = None
         if self.network.needs_words and words is not None:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
+import polars as pl
+from scipy.sparse import csr_array
 
 from plant_cli.api import LabelIndex, Reporter, Request, SilentReporter, StageContext, StageSpec, UsageError, near_names
+from plant_cli.api.options import FIXED_SEED
+from plant_cli.data.files import replacing_folder, require_free
 from plant_cli.registry import installed
-from plant_cli.runs.runner import RequestRunner
+from plant_cli.runs.folder import CACHE
+from plant_cli.runs.runner import RequestRunner, run_stage
 from plant_cli.scoring.decisions import Thresholds, read_thresholds
 from plant_cli.scoring.explanations import Explanation, explain
 from plant_cli.scoring.known_words import warn_of_unknown
@@ -27,6 +36,7 @@ class Suggestion:
     score: float  # the probability, calibrated on validation
     threshold: float  # the score from which the label is assigned, tuned on validation
     band: str  # by these scores: assign, review or reject
+    why: str = ""  # what the scorers add to the log-odds, and by what, if asked for
 
     @property
     def assigned(self) -> bool:
@@ -42,18 +52,33 @@ class OpenModel:
     labels: LabelIndex  # of the run
     thresholds: Thresholds  # from which score a label is assigned
     reporter: Reporter  # where progress goes
+    run_path: Path  # the run that it is from
+    holder: TemporaryDirectory[str] | None = None  # of a run that goes with the model
 
-    def suggest(self, texts: Sequence[str], *, k: int = 10, batch: int = 16) -> list[list[Suggestion]]:
+    def save(self, path: Path | str) -> None:
+        """Keep the run as a folder, which `load` opens and every command takes; what only saves time is left out.
+
+        Raises:
+            UsageError: something is there.
+        """
+        target = Path(path)
+        require_free(target, force=False, folder=True)
+        with replacing_folder(target) as folder:
+            shutil.copytree(self.run_path, folder, ignore=shutil.ignore_patterns(CACHE), dirs_exist_ok=True)
+
+    def suggest(self, texts: Sequence[str], *, k: int = 10, batch: int = 16, why: bool = False) -> list[list[Suggestion]]:
         """The k best labels of each text, best first; none for an empty text, or one that tells a model without a network nothing."""
-        top = self.model.score(texts, Scoring(name="texts", k=k, batch=batch, reporter=self.reporter))
+        _refuse_strings(texts, "texts")
+        top = self.model.score(texts, Scoring(name="texts", k=k, batch=batch, reporter=self.reporter, reasons=why))
         told = self.find_told([f"text {number}" for number in range(1, len(texts) + 1)], texts, top)
         cuts, bands = self.thresholds.select(top.labels).tolist(), self.thresholds.decide(top.labels, top.scores)
-        rows = zip(told, top.labels.tolist(), top.scores.tolist(), cuts, bands, strict=True)
+        reasons = [[reason.text for reason in row] for row in top.reasons] or [[""] * top.labels.shape[1]] * len(texts)
+        rows = zip(told, top.labels.tolist(), top.scores.tolist(), cuts, bands, reasons, strict=True)
         ids, titles = self.labels.ids, self.labels.titles
         return [
             [
-                Suggestion(label=ids[label], title=titles[label], score=score, threshold=threshold, band=band)
-                for label, score, threshold, band in zip(*columns, strict=True)
+                Suggestion(label=ids[label], title=titles[label], score=score, threshold=threshold, band=band, why=reason)
+                for label, score, threshold, band, reason in zip(*columns, strict=True)
                 if speaks
             ]
             for speaks, *columns in rows
@@ -122,4 +147,58 @@ def open_in(context: StageContext, thresholds: Thresholds | None = None) -> Open
     """The model of a context's run and tag, with these thresholds instead of its own."""
     folder, labels = context.input("finetune", context.tag), context.corpus().labels
     chosen = thresholds or read_thresholds(folder, labels.hash, len(labels))
-    return OpenModel(model=load_model(find_source(context, folder)), labels=labels, thresholds=chosen, reporter=context.reporter)
+    model = load_model(find_source(context, folder))
+    return OpenModel(model=model, labels=labels, thresholds=chosen, reporter=context.reporter, run_path=context.run_path)
+
+
+def fit(
+    texts: Sequence[str], labels: Any, titles: Mapping[str, str] | None = None, *, validation: float = 0.1, **options: Any
+) -> OpenModel:
+    """A model of texts and their labels, by scorers alone unless `network=True`. Its run goes with it; `save` keeps it.
+
+    Args:
+        texts: N of them.
+        labels: the labels of each, lists of N strings; or 0 and 1, an array or sparse matrix [N, L] whose columns have numbers as ids.
+        titles: of labels by their ids.
+        validation: share of the texts by which weights, probabilities and thresholds are chosen.
+        options: of `plant finetune`, such as `scorers=["words", "neighbours"]`.
+
+    Raises:
+        UsageError: texts and labels do not fit.
+        PlantError: the corpus or an option is refused, as on the command line.
+    """
+    _refuse_strings(texts, "texts")
+    if hasattr(labels, "shape"):
+        matrix = csr_array(labels)
+        labels = [[str(column) for column in matrix.indices[slice(*ends)].tolist()] for ends in pairwise(matrix.indptr)]
+    _refuse_strings(labels, "labels")
+    for row, one in enumerate(labels):
+        _refuse_strings(one, f"labels[{row}]")
+    if len(texts) != len(labels):
+        raise UsageError(
+            f"there are {len(texts)} texts and {len(labels)} lists of labels",
+            where="fit(texts, labels)",
+            expected="as many lists of labels as texts",
+            todo="give an empty list for a text without labels",
+        )
+    holder = TemporaryDirectory(prefix="plant-")
+    corpus, names, run = (Path(holder.name) / name for name in ("corpus.parquet", "titles.csv", "run"))
+    order = np.random.default_rng(FIXED_SEED).permutation(len(texts))
+    split = np.where(order < max(1, round(validation * len(texts))), "validation", "train")
+    columns = {"doc_id": map(str, range(len(texts))), "text": texts, "labels": labels, "split": split}
+    schema = {"doc_id": pl.String, "text": pl.String, "labels": pl.List(pl.String), "split": pl.String}
+    pl.DataFrame({name: list(values) for name, values in columns.items()}, schema=schema).write_parquet(corpus)
+    data = {"path": str(corpus)}
+    if titles is not None:
+        pl.DataFrame({"label": list(titles), "title": list(titles.values())}).write_csv(names)
+        data["titles"] = str(names)
+    flags = {"data": data, "finetune": {"network": False, **options}}
+    run_stage(Request(registry=installed(), run_path=run, flags=flags), "finetune")
+    return replace(open_model(run), holder=holder)
+
+
+def _refuse_strings(values: Any, name: str) -> None:
+    if isinstance(values, str):
+        raise UsageError(
+            f"{name} is one string", where=name, expected="a list of strings", todo="put it into brackets: a list may have one element"
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
 
-from plant_cli.api.options import FIXED_SEED
 from plant_cli.data.blocks import count_workers, cut_blocks, map_blocks, top_k
 from plant_cli.data.stopping import stop_if_asked
 from plant_cli.data.words import choose_columns
@@ -24,56 +23,36 @@ AnyInts = npt.NDArray[np.integer[Any]]
 NEIGHBOURS, NEIGHBOUR_POWER = 30, 2.0
 DENSE_FROM = 20  # a term of one document in so many, or more, is multiplied densely
 DENSE = 1 << 28  # entries of the dense part, at most
+BY_TERM_FROM = 8  # documents from which it pays to have the training documents by term
 
 
 class Similarity:
-    """Multiplies documents with the training documents, csr [N, V] float32; rows of length 1 make the products cosines.
-
-    `column_of` is which of the C distinct columns each term has [V].
-    """
+    """Multiplies documents with the training documents, csr [N, V] float32; rows of length 1 make the products cosines."""
 
     def __init__(self, train: csr_array) -> None:
         self.train = train
-        firsts, self.column_of = find_twins(train)
-        self.columns = len(firsts)
-        by_term = train.tocsc()[:, firsts]
-        documents, frequency = train.shape[0], np.diff(by_term.indptr)
-        order = np.argsort(-frequency, kind="stable")[: DENSE // max(1, documents)]
-        self._dense = np.sort(order[frequency[order] * DENSE_FROM > documents])
-        self._sparse = np.setdiff1d(np.arange(self.columns), self._dense)
-        self._frequent: Floats32 = by_term[:, self._dense].toarray().T.astype(np.float32)
-        self._rare = csr_array(by_term[:, self._sparse].T).astype(np.float32)
 
     def multiply(self, documents: csr_array) -> Floats32:
         """Dot products [B, N] float32 of some documents, csr [B, V], with the training documents."""
-        dense, rare = self._part(documents)
-        products: Floats32 = dense @ self._frequent
-        for block in cut_rows(*products.shape):
-            products[block] += (rare[block] @ self._rare).toarray()
+        if documents.shape[0] < BY_TERM_FROM:
+            return np.ascontiguousarray((self.train @ documents.T.toarray()).T, dtype=np.float32)
+        frequent, place, rare = self._by_term
+        products: Floats32 = documents[:, np.flatnonzero(place < 0)].toarray().astype(np.float32, copy=False) @ frequent
+        others = choose_columns(documents, place, rare.shape[0])
+        for row, (first, last) in enumerate(pairwise(others.indptr)):  # a sparse product would list what is added up here
+            products[row] += rare[others.indices[first:last]].T @ others.data[first:last]
         return products
 
-    def _part(self, documents: csr_array) -> tuple[Floats32, csr_array]:
-        """Documents by distinct columns: those multiplied densely, and the others."""
-        cells = (documents.data, self.column_of[documents.indices], documents.indptr)
-        by_term = csr_array(cells, shape=(documents.shape[0], self.columns)).tocsc()
-        by_term.sum_duplicates()
-        return by_term[:, self._dense].toarray().astype(np.float32), csr_array(by_term[:, self._sparse]).astype(np.float32)
-
-
-def find_twins(matrix: csr_array) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The first of each set of equal columns [C], rising, and the set of each column [V] of a csr matrix whose columns ascend.
-
-    Columns are told apart by two sums with random numbers, in double precision: equal columns have equal sums, and different ones
-    agree in both with a probability of about 1e-30.
-    """
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    marks = np.random.default_rng(FIXED_SEED).random((2, matrix.shape[0]))
-    sums = [np.bincount(matrix.indices, matrix.data * mark[rows], matrix.shape[1]) for mark in marks]
-    _, firsts, sets = np.unique(sums[0] + 1j * sums[1], return_index=True, return_inverse=True)
-    order = np.argsort(firsts)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return firsts[order], place[sets]
+    @cached_property
+    def _by_term(self) -> tuple[Floats32, npt.NDArray[np.int64], csr_array]:
+        """Frequent terms, densely [D, N]; the place of each term among the others, −1 for a frequent one [V]; the others, csr [R, N]."""
+        by_term = csr_array(self.train.T)
+        documents, frequency = self.train.shape[0], np.diff(by_term.indptr)
+        order = np.argsort(-frequency, kind="stable")[: DENSE // max(1, documents)]
+        dense = np.zeros(len(frequency), dtype=np.bool_)
+        dense[order] = frequency[order] * DENSE_FROM > documents
+        place = np.where(dense, -1, np.cumsum(~dense) - 1)
+        return by_term[np.flatnonzero(dense)].toarray(), place, csr_array(by_term[np.flatnonzero(~dense)])
 
 
 def score_neighbours(

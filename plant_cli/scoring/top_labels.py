@@ -18,7 +18,7 @@ from plant_cli.scoring.sparse_scores import SparseScores
 if TYPE_CHECKING:
     from plant_cli.network.candidates import ShortlistedLabels
     from plant_cli.network.reading import Room
-    from plant_cli.network.state_cache import SplitCache
+    from plant_cli.runs.session import Session
 
 Rows = npt.NDArray[np.int64]
 Logits = npt.NDArray[np.float32]
@@ -81,6 +81,15 @@ def raise_if_stopped(should_stop: Callable[[], bool]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StatesKept:
+    """Where a network keeps what it reads (`plant_cli.network.state_cache.StateCache`)."""
+
+    session: Session  # of the stage
+    data_hash: str  # of the corpus
+    limit: float  # disk that the states of one split may take, in GB
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scoring:
     """How texts are scored."""
 
@@ -94,7 +103,7 @@ class Scoring:
     evidence: Evidence | None = None  # gold spans of the texts, to be looked for beyond what a network reads
     words: Callable[[], Documents] | None = None  # gives the texts as words; None: they are split now
     parts: bool = False  # whether each part's own best labels are wanted, too
-    cache: SplitCache | None = None  # keeps tokens and hidden states; None: they are made now
+    cache: StatesKept | None = None  # where a network keeps tokens and hidden states; None: they are made now
     excluded: Sequence[int] = ()  # labels that are not suggested, beside those that the model excludes
     reasons: bool = False  # whether it is wanted, too, why the best labels are likely
 

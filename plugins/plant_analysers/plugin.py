@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
 
 from plant_cli.api import AnalyserSpec, NoOptions, hookimpl
 
@@ -15,24 +17,34 @@ ALGORITHMS = (
 NAMES = dict(pair.split("=") for pair in ALGORITHMS.split())  # of Snowball's algorithms by language
 
 
+@cache
+def _open_dictionaries() -> Callable[[str, str], str]:
+    """Gives the lemma of a word in a language. Dictionaries are kept as tries in the user's cache: made once, then read in no time."""
+    from simplemma import Lemmatizer, strategies
+
+    try:
+        factory: Any = strategies.dictionaries.TrieDictionaryFactory()
+    except ImportError:  # marisa-trie is missing: each process reads the dictionaries anew
+        factory = None
+    return Lemmatizer(lemmatization_strategy=strategies.DefaultStrategy(dictionary_factory=factory)).lemmatize
+
+
 class Lemmas:
     """Dictionaries of simplemma, for about fifty languages."""
 
     def __init__(self, options: NoOptions, language: str) -> None:
-        from simplemma import lemmatize
-
-        self._lemmatize, self._code = lemmatize, CODES.get(language, language)
+        self._lemmatize, self._code = _open_dictionaries(), CODES.get(language, language)
         try:
-            lemmatize("a", lang=self._code)
+            self._lemmatize("a", self._code)
         except ValueError as error:
             raise LookupError(language) from error
 
     def reduce(self, word: str) -> str:
         """In German "haus" alone is taken for an imperative: what is the base form of a noun stays."""
         noun = word.capitalize()
-        if self._code == "de" and self._lemmatize(noun, lang="de") == noun:
+        if self._code == "de" and self._lemmatize(noun, "de") == noun:
             return noun
-        return self._lemmatize(word, lang=self._code)
+        return self._lemmatize(word, self._code)
 
 
 class Stems:

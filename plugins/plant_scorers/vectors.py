@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeVar, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -39,6 +39,7 @@ from plant_cli.kit import (
 Floats32 = npt.NDArray[np.float32]
 WORDS_NAMED = 3  # words of a reason
 DOCUMENTS_COUNTED = 1 << 14  # that are counted at a time
+Loaded = TypeVar("Loaded")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -126,8 +127,11 @@ class Vectoriser:
 
     @classmethod
     def load(cls, tensors: Mapping[str, npt.NDArray[Any]]) -> Vectoriser:
-        """From arrays."""
-        return cls(words=unpack_strings(tensors["words"]), pieces=unpack_strings(tensors["pieces"]), idf=tensors["idf"])
+        """From arrays; the one that was loaded before, if it has the same."""
+        return _load_once(
+            [tensors[name] for name in ("words", "pieces", "idf")],
+            lambda: cls(words=unpack_strings(tensors["words"]), pieces=unpack_strings(tensors["pieces"]), idf=tensors["idf"]),
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -165,14 +169,10 @@ class Train:
     @classmethod
     def load(cls, tensors: Mapping[str, npt.NDArray[Any]]) -> Train:
         """From arrays; the one that was loaded before, if it has the same."""
-        digest = hashlib.sha256()
-        for name in ("words", "pieces", "idf", "train.data", "train.indices", "train.indptr"):
-            digest.update(np.ascontiguousarray(tensors[name]).tobytes())
-        train = _LOADED.get(digest.digest())
-        if train is None:
-            train = cls(vectoriser=Vectoriser.load(tensors), vectors=unpack_matrix("train", tensors))
-            _LOADED[digest.digest()] = train
-        return train
+        return _load_once(
+            [tensors[name] for name in ("words", "pieces", "idf", "train.data", "train.indices", "train.indptr")],
+            lambda: cls(vectoriser=Vectoriser.load(tensors), vectors=unpack_matrix("train", tensors)),
+        )
 
 
 def _count_terms(columns: npt.NDArray[np.integer[Any]], words: int, pieces: csr_array | None, counts: csr_array) -> list[csr_array]:
@@ -180,7 +180,18 @@ def _count_terms(columns: npt.NDArray[np.integer[Any]], words: int, pieces: csr_
     return [choose_columns(counts, columns, words), *([] if pieces is None else [count_pieces(counts, pieces)])]
 
 
-_LOADED: WeakValueDictionary[bytes, Train] = WeakValueDictionary()
+def _load_once(arrays: Sequence[npt.NDArray[Any]], make: Callable[[], Loaded]) -> Loaded:
+    """What is made of some arrays: the one that was made of the same before, while somebody has it."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).data)
+    loaded = _LOADED.get(digest.digest())
+    if loaded is None:
+        _LOADED[digest.digest()] = loaded = make()
+    return cast(Loaded, loaded)
+
+
+_LOADED: WeakValueDictionary[bytes, Any] = WeakValueDictionary()
 
 
 def credit_terms(counts: csr_array, terms: csr_array, products: csr_array) -> csr_array:

@@ -12,7 +12,6 @@ from plant_cli.scoring import ridge
 from plant_cli.scoring.lexical import unit_rows
 from plant_cli.scoring.ridge import (
     Similarity,
-    find_twins,
     leave_out_neighbours,
     merge_twins,
     regress_on_own_terms,
@@ -22,31 +21,21 @@ from plant_cli.scoring.ridge import (
 
 @pytest.mark.parametrize("frequent", [0.5, 2, 4, 1000])
 @pytest.mark.parametrize("most", [30, 200, 1 << 20])
+@pytest.mark.parametrize("documents", [6, 9])
 def test_whatever_is_multiplied_densely_the_products_are_the_same(
-    drawn: Drawn, frequent: float, most: int, monkeypatch: pytest.MonkeyPatch
+    drawn: Drawn, frequent: float, most: int, documents: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("plant_cli.scoring.ridge.DENSE_FROM", frequent)
     monkeypatch.setattr("plant_cli.scoring.ridge.DENSE", most)
-    train, documents = unit_rows(drawn.counts), unit_rows(draw(1, documents=6).counts)
-    similarity = Similarity(train)
-    np.testing.assert_allclose(similarity.multiply(documents), documents.toarray() @ train.toarray().T, atol=1e-6)
+    train, others = unit_rows(drawn.counts), unit_rows(draw(1, documents=documents).counts)
+    np.testing.assert_allclose(Similarity(train).multiply(others), others.toarray() @ train.toarray().T, atol=1e-6)
 
 
-def test_equal_columns_are_multiplied_once(drawn: Drawn) -> None:
-    train = csr_array(unit_rows(drawn.counts)[:, [0, 3, 0, 1, 3, 0, 2]])
-    firsts, column_of = find_twins(train)
-    assert firsts.tolist() == [0, 1, 3, 6]
-    assert column_of.tolist() == [0, 1, 0, 2, 1, 0, 3]
-    similarity = Similarity(train)
-    assert similarity.columns == 4
-    plain = train.toarray()
-    documents = csr_array(np.random.default_rng(0).random((5, 7)).astype(np.float32))
-    np.testing.assert_allclose(similarity.multiply(documents), documents.toarray() @ plain.T, rtol=1e-5)
-
-
-def test_no_documents_and_no_terms_have_empty_products() -> None:
-    assert Similarity(csr_array((0, 4), dtype=np.float32)).multiply(csr_array((2, 4), dtype=np.float32)).shape == (2, 0)
-    assert not Similarity(csr_array((3, 0), dtype=np.float32)).multiply(csr_array((2, 0), dtype=np.float32)).any()
+@pytest.mark.parametrize("documents", [2, 9])
+def test_no_documents_and_no_terms_have_empty_products(documents: int) -> None:
+    none = csr_array((documents, 4), dtype=np.float32)
+    assert Similarity(csr_array((0, 4), dtype=np.float32)).multiply(none).shape == (documents, 0)
+    assert not Similarity(csr_array((3, 0), dtype=np.float32)).multiply(none[:, :0]).any()
 
 
 def plain(similarity: list[float], gold: np.ndarray[tuple[int, int], np.dtype[np.float32]], neighbours: int, power: float) -> list[float]:
