@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
-from plant_cli.api import Column, DataError, Passage, Result, StageContext, Table, UsageError
+from plant_cli.api import Column, DataError, Passage, Result, SplitName, StageContext, Table, UsageError
 from plant_cli.commands.command_options import ExplainOptions
 from plant_cli.data.files import require_free
+from plant_cli.evaluation.marked_words import measure_marks
 from plant_cli.report.drawing import require_packages
 from plant_cli.report.marked_texts import mark_text, rank_sentences
 from plant_cli.report.page import Contents, MarkedDocument, MarkedLabel, PageSection, write_contents
 from plant_cli.report.result_sections import name_label
+from plant_cli.report.text import show_count
 from plant_cli.scoring.excluded_labels import find_named
 from plant_cli.scoring.explanations import ExplainedPart, Explanation, explain
 from plant_cli.scoring.fused_scorers import LEAST
@@ -42,6 +44,8 @@ Explained = tuple[str, str, list[Explanation]]  # id and text of a document, and
 
 def run(context: StageContext, options: ExplainOptions) -> Result:
     """Explain labels of texts on the screen, as JSON or on a page; the run does not change."""
+    if options.measure is not None:
+        return _measure(context, options, options.measure)
     _require_source(options)
     page = None if options.html is None else Path(options.html)
     if page is not None:
@@ -62,6 +66,27 @@ def run(context: StageContext, options: ExplainOptions) -> Result:
         data=[{"doc_id": document, **one.to_json()} for document, _, found in explained for one in found],
         next_step=None if page is None else f"open {page} in a browser",
     )
+
+
+def _measure(context: StageContext, options: ExplainOptions, split: SplitName) -> Result:
+    """The figures of the marked words of a split."""
+    if options.text is not None or options.path is not None or options.document is not None or options.label:
+        raise UsageError(
+            "--measure looks at all documents of a split", where="plant explain", expected="no texts and no labels", todo="leave them out"
+        )
+    opened = open_in(context)
+    figures, pairs = measure_marks(opened.model, context.corpus().split(split), opened.labels, context.reporter, context.machine.seed)
+    names = "lost without them", "lost with them alone", "precision", "recall", "F1"
+    table = Table(
+        title=f"Marked words of {split}: {show_count(pairs, 'gold label')}",
+        columns=[Column(name="words"), *(Column(name=name, kind="exact" if name.startswith("lost") else "points") for name in names)],
+        rows=[[words, round(one.without, 2), round(one.alone, 2), one.precision, one.recall, one.f1] for words, one in figures.items()],
+        notes=[
+            "lost: log-odds, the mean; without them: the more, the more scores rest on these words; alone: the less, the more they tell",
+            "precision, recall and F1: of words, against gold spans; the mean over labels",
+        ],
+    )
+    return Result(tables=[table], data={"split": split, "pairs": pairs, **{words: asdict(one) for words, one in figures.items()}})
 
 
 def _require_source(options: ExplainOptions) -> None:

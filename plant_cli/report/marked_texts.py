@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from plant_cli.api import Passage
 from plant_cli.evaluation.counters import Integers
-from plant_cli.scoring.explanations import Explanation
+from plant_cli.scoring.explanations import MARKED_FROM, Explanation
 from plant_cli.scoring.predictions import NETWORK
 
-STRENGTHS = (0.15, 0.4, 0.75)  # shares of the strongest word's weight from which a word is marked weakly, more and most
+STRENGTHS = (MARKED_FROM, 0.4, 0.75)  # shares of the strongest word's weight from which a word is marked weakly, more and most
 ONE_SIDED = 0.8  # share of a word's weight from which the network, or the scorers, count as having found it alone
 _SENTENCE = re.compile(r"\S(?:[^\n]{0,500}?(?:[.!?…](?=\s|\Z)|[。！？])|[^\n]{0,500}(?=\s|\Z)|[^\n]{0,500})")
 

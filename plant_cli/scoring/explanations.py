@@ -27,6 +27,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Spans = npt.NDArray[np.int64]
 LEAST_WEIGHT = 0.005  # log-odds, ±, from which a word is among the marked ones
+MARKED_FROM = 0.15  # share of the strongest word's weight from which a word is shown as marked
 BY_ATTENTION = "words by attention: the decoder does not say what each is worth"
 NO_SPANS = np.zeros((0, 2), dtype=np.int64)
 
@@ -72,6 +73,11 @@ class Explanation:
         spans, place = np.unique(np.concatenate([part.spans for part in self.parts] or [NO_SPANS]), axis=0, return_inverse=True)
         weights = np.concatenate([part.weights for part in self.parts] or [np.zeros(0)])
         return spans, np.bincount(place.ravel(), weights, len(spans))
+
+    def find_marked(self) -> Spans:
+        """The words that a reader sees marked for the label: those of some weight beside the strongest [n, 2]."""
+        spans, weights = self.join_words()
+        return spans[weights >= MARKED_FROM * max(weights.max(initial=0.0), LEAST_WEIGHT)]
 
     def to_json(self) -> dict[str, Any]:
         """As JSON."""

@@ -102,6 +102,16 @@ def test_a_page_marks_the_words_and_fetches_nothing(run: Any, tmp_path: Path) ->
     assert "The whole text" in html
 
 
+def test_marked_words_are_measured_against_random_ones_and_gold_spans(run: Any) -> None:
+    result = run(measure="validation")
+    marked, drawn = (result.data[name] for name in ("marked words", "random words"))
+    assert [row[0] for row in result.tables[0].rows] == ["marked words", "random words"]
+    assert result.data["pairs"] > 0
+    assert marked["without"] > drawn["without"]
+    assert marked["alone"] < drawn["alone"]
+    assert 0 <= drawn["f1"] < marked["f1"] <= 1
+
+
 def test_marks_are_told_apart_without_colour() -> None:
     passages = [
         Passage(text="no "),

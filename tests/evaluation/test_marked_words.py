@@ -1,0 +1,41 @@
+"""How good marked words are: texts without them, and their agreement with spans."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from plant_cli.evaluation.marked_words import _agree, _cut
+
+TEXT = "Ça va: type 2, fever"
+BORDERS = np.array([[0, 2], [3, 5], [7, 13], [7, 11], [12, 13], [15, 20]])  # ça, va, type2, type, 2, fever
+
+
+@pytest.mark.parametrize(
+    ("words", "without", "alone"),
+    [
+        ([], TEXT, " " * 20),
+        ([2], "Ça va:       , fever", "       type 2       "),
+        ([2, 4, 5], "Ça va:       ,      ", "       type 2  fever"),
+        ([0], "   va: type 2, fever", "Ça                  "),
+    ],
+)
+def test_a_text_without_words_and_the_words_alone(words: list[int], without: str, alone: str) -> None:
+    assert _cut(TEXT, BORDERS, np.isin(np.arange(6), words)) == (without, alone)
+
+
+@pytest.mark.parametrize(
+    ("words", "spans", "expected"),
+    [
+        ([2, 5], [[12, 13]], [0.5, 0.5, 0.5]),  # type2 and 2 are gold
+        ([5], [[14, 17], [18, 20]], [1.0, 1.0, 1.0]),  # one word, in two spans
+        ([0], [[15, 20]], [0.0, 0.0, 0.0]),
+        ([0], [[5, 6]], [0.0, 0.0, 0.0]),  # between words
+    ],
+)
+def test_agreement_with_spans(words: list[int], spans: list[list[int]], expected: list[float]) -> None:
+    assert _agree(BORDERS, np.isin(np.arange(6), words), np.array(spans)) == pytest.approx(expected)
+
+
+def test_no_spans_no_agreement() -> None:
+    assert np.isnan(_agree(BORDERS, np.ones(6, dtype=np.bool_), np.zeros((0, 2), dtype=np.int64))).all()
