@@ -131,9 +131,7 @@ class ModelReply(Reply):
     documents: int = Field(description="Documents that it was trained on.")
     parts: list[str]
     assign: float | None = Field(description="The score from which labels are assigned; null where each label has its own.")
-    review: float | None = Field(
-        description="The score from which labels are reviewed; null where each label has its own, or none has one."
-    )
+    review: float | None = Field(description="The score from which labels are reviewed; null where each label has its own.")
     network: bool
 
 

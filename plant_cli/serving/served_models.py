@@ -20,6 +20,7 @@ from plant_cli.api import ArtefactError, PlantError, Request, SilentReporter
 from plant_cli.data.records import StageRecord
 from plant_cli.runs.folder import Run
 from plant_cli.runs.runner import RequestRunner
+from plant_cli.scoring.decisions import REVIEWED_FROM
 from plant_cli.scoring.known_words import LITTLE
 from plant_cli.scoring.models import has_network
 from plant_cli.scoring.opened_models import OpenModel, open_in
@@ -108,7 +109,7 @@ class LoadedModel:
             "documents": self.documents,
             "parts": self.parts,
             "assign": _single(thresholds.value),
-            "review": _single(thresholds.review),
+            "review": REVIEWED_FROM if thresholds.review is None else None,  # else each label has its own
             "network": self.network,
         }
 
@@ -117,9 +118,9 @@ def _finite(number: float) -> float | None:
     return number if np.isfinite(number) else None
 
 
-def _single(value: float | npt.NDArray[np.float64] | None) -> float | None:
+def _single(value: float | npt.NDArray[np.float64]) -> float | None:
     """A threshold that is one for all labels; None where each has its own."""
-    return None if value is None or isinstance(value, np.ndarray) else _finite(value)
+    return None if isinstance(value, np.ndarray) else _finite(value)
 
 
 def _remark(text: str, top: TopLabels, row: int) -> str | None:

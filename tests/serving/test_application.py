@@ -64,7 +64,8 @@ def test_a_label_is_explained(client: TestClient, scorers_run: Path, text: str) 
 def test_models_are_described(client: TestClient, models: dict[str, ServedModel]) -> None:
     (model,) = client.get("/api/models").json()
     assert model == models["clinic"].loaded.describe("clinic")
-    assert (model["id"], model["labels"], model["network"]) == ("clinic", 12, False)
+    assert (model["id"], model["labels"], model["review"], model["network"]) == ("clinic", 12, 0.1, False)
+    assert model["assign"] == models["clinic"].loaded.opened.thresholds.value
     assert model["parts"] == ["words", "titles", "neighbours", "linear"]
 
 

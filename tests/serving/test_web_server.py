@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import signal
+import socket
 import threading
 from pathlib import Path
 from typing import Any
@@ -133,3 +134,36 @@ def test_a_server_answers_what_it_began_and_ends_quietly(started: Any, tmp_path:
     assert "clinic: the model was loaded anew, 12 labels" in said
     assert "the server ended" in said
     assert secret.split()[0] not in server.first + said
+
+
+NO_REQUESTS = [
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",  # the start of TLS
+    b"GET\r\n\r\n",
+    b"GET / HTTP/9.9\r\nhost: localhost\r\n\r\n",
+    b"GET /api/health HTTP/1.1\r\nhost: localhost\r\nx: " + b"secret" * 20_000 + b"\r\n\r\n",
+    b"POST /api/suggest HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nsecret\r\n",
+    b"POST /api/suggest HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nsecret",
+    b"POST /api/suggest HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\nsecret",
+    b"GET /" + b"secret" * 20_000,
+]
+
+
+@pytest.mark.slow
+def test_what_is_no_request_ends_its_own_connection(started: Any) -> None:
+    server = started("--timeout", "2")
+    for content in NO_REQUESTS:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as raw:
+            raw.sendall(content)
+            raw.shutdown(socket.SHUT_WR)
+            answer = raw.recv(10_000)
+            assert not answer.startswith(b"HTTP/1.1 5"), content[:60]
+    assert httpx.get(f"{server.address}/api/health").json()["status"] == "ok"
+    assert "secret" not in server.end()
+
+
+@pytest.mark.slow
+def test_a_body_that_never_ends_is_given_up(started: Any) -> None:
+    server = started("--timeout", "1")
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as raw:
+        raw.sendall(b"POST /api/suggest HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n{")
+        assert raw.recv(10_000).startswith(b"HTTP/1.1 503")
