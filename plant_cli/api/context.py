@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,6 +73,8 @@ class Table:
     """Lines below the table."""
     passages: Sequence[Passage] = ()
     """A text between title and table, with marked words."""
+    whole: bool = False
+    """Whether all columns stay side by side on a narrow terminal, so that texts are broken and not the table."""
 
     def __post_init__(self) -> None:
         for number, row in enumerate(self.rows, start=1):
@@ -171,6 +173,8 @@ class Request:
     """Read the corpus of the run again, which may have grown, and make anew what follows from it."""
     deadline: float | None = None
     """When training should end, on the clock `time.monotonic`: after its first epoch none begins that would not end by then."""
+    speak: Callable[[str], None] | None = None
+    """Writes JSON lines to stdout at once, for a command that answers a stream (`--format jsonl`); None in other formats."""
 
 
 @dataclass(frozen=True, kw_only=True)

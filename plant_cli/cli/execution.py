@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,7 @@ def execute(spec: StageSpec, registry: Registry, given: dict[str, dict[str, Any]
             force=general.get("force", False),
             resume=general.get("resume", False),
             grow=general.get("continue", False),
+            speak=partial(print, end="", file=sys.stdout, flush=True) if general.get("format") == "jsonl" else None,
         )
         tag = general.get("tag")
         if general.get("print_config"):

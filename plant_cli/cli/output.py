@@ -46,7 +46,7 @@ def _show_on_terminal(table: Table, console: Console) -> None:
     cells = list(zip(names, *rows, strict=True))
     full = [max(map(cell_len, column)) for column in cells]  # width of each column on one line
     least = [_least_width(column, texts) for column, texts in zip(table.columns, cells, strict=True)]
-    for number, kept in enumerate(_fit_columns(least, console.width)):
+    for number, kept in enumerate([range(len(least))] if table.whole else _fit_columns(least, console.width)):
         title = Text(printable(table.title)) if table.title and not number else None
         drawn = RichTable(title=title, title_justify="left", title_style="bold", box=None, header_style="bold", pad_edge=False)
         narrow = sum(full[column] for column in kept) + GAP * (len(kept) - 1) > console.width
@@ -94,7 +94,7 @@ def _least_width(column: Column, cells: Sequence[str]) -> int:
     return max(words, body if column.kind in NUMBER_KINDS else min(body, LINE))
 
 
-def _fit_columns(least: Sequence[int], width: int) -> Iterator[list[int]]:
+def _fit_columns(least: Sequence[int], width: int) -> Iterator[Sequence[int]]:
     """The columns of each part that fits the width; every part begins with the first column."""
     if not least:
         return

@@ -406,14 +406,16 @@ SPECS = (
         options=options.SuggestOptions,
         run="plant_cli.commands.suggest:run",
         check="plant_cli.commands.requirements:require_model",
-        help="Nothing is written to the run: the suggestions go to the screen, or to a table of their own.",
+        help="Nothing is written to the run: the suggestions go to the screen, or to a file. A command that was stopped goes on where it was; "
+        "--force begins anew.",
         sections=("machine",),
         writes=False,
         opens_model=True,
-        takes=("tag", "force"),
+        takes=("tag", "force", "resume"),
         examples=(
             "plant suggest new.csv -O suggestions.csv",
             "plant suggest --text 'acute bronchitis with cough'",
+            "plant suggest - --format jsonl < new.jsonl",
             "plant suggest letters/ --assigned --why",
         ),
     ),

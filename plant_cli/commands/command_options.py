@@ -448,7 +448,8 @@ class SuggestOptions(Options):
 
     path: str | None = everyday(
         None,
-        "Texts to label: a table, which needs no labels; a .txt file or a folder of them; or - for standard input: a table, or one text.",
+        "Texts to label: a table, which needs no labels; a .txt file or a folder of them; or - for standard input: JSON lines, another "
+        "table, or one text.",
         argument=True,
     )
     text: str | None = everyday(None, "One text to label, instead of a table.")
@@ -456,9 +457,11 @@ class SuggestOptions(Options):
         None, f"Labels suggested for each text, at most (default: {LABELS_SUGGESTED}; with --assigned {LABELS_ASSIGNED}).", ge=1
     )
     assigned: bool = everyday(False, "Only labels that reach the threshold tuned on validation.")
+    threshold: float = option(0.0, "Only labels with at least this probability.", ge=0, le=1)
+    lines: bool = option(False, "Each line of a .txt file or of standard input is a text.")
     thresholds: str | None = everyday(
         None,
-        "Decide by these thresholds of `plant thresholds` (its folder, its tag, or a file): for each label, assign, review or reject.",
+        "Choose the band of each label (assign, review, reject) by these thresholds of `plant thresholds`: its folder, its tag, or a file.",
         path="or name",
     )
     micro_batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1, was="batch")
@@ -472,7 +475,7 @@ class SuggestOptions(Options):
     output: str | None = everyday(
         None,
         "Write the suggestions to this table. .csv and .tsv have a row for each suggestion (doc_id, rank, label, "
-        "title, score, threshold, assigned); .jsonl and .parquet have one for each document, with lists.",
+        "title, score, threshold, band); .jsonl and .parquet have one for each document, with lists.",
         short="-O",
         min_length=1,
         value="FILE",

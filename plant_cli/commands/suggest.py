@@ -2,83 +2,105 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
-import numpy as np
-import polars as pl
-
-from plant_cli.api import Column, Result, StageContext, Table, UsageError
+from plant_cli.api import Column, Result, SilentReporter, StageContext, Table, UsageError
 from plant_cli.commands.command_options import LABELS_ASSIGNED, LABELS_SUGGESTED, SuggestOptions
-from plant_cli.data.files import require_free
-from plant_cli.data.tables import guard_cells, output_format, write_table
+from plant_cli.data.files import hash_file, require_free
+from plant_cli.data.records import STAGE_FILE
 from plant_cli.evaluation.systems import find_chosen
-from plant_cli.network.cuts import Cut, cut_summary
 from plant_cli.report.text import show_count
-from plant_cli.scoring.decisions import Thresholds
+from plant_cli.scoring.decisions import ASSIGN, REVIEW
 from plant_cli.scoring.excluded_labels import find_excluded
-from plant_cli.scoring.models import TrainedModel
-from plant_cli.scoring.new_texts import TextReader
+from plant_cli.scoring.models import TrainedModel, has_network
+from plant_cli.scoring.new_texts import NewTexts, TextReader
 from plant_cli.scoring.opened_models import OpenModel, open_in
-from plant_cli.scoring.top_labels import Scoring, TopLabels
+from plant_cli.scoring.suggested_documents import SuggestedDocument, Suggesting, keeping
+from plant_cli.scoring.suggestion_files import find_form, frame_texts, write_suggestions
+from plant_cli.scoring.top_labels import Scoring
 
-DOCUMENTS_SHOWN = 5  # documents in the table when the rest is in a file
-TEXT_COLUMNS = dict.fromkeys(("doc_id", "label", "title"), pl.String)
-SUGGESTION_SCHEMA = {
-    "row": pl.Int64,
-    **TEXT_COLUMNS,
-    "score": pl.Float64,
-    "threshold": pl.Float64,
-    "assigned": pl.Boolean,
-    "decision": pl.String,
-    "why": pl.String,
-}
-LIST_COLUMNS = {"label": "labels", "title": "titles", "score": "scores", "assigned": "assigned", "decision": "decisions", "why": "why"}
-"""Names of a table with lists, by those of a table with a row for each suggestion."""
+TEXTS_AT_ONCE = 1000  # that are read and scored together; a network takes this share of them
+NETWORK_SHARE = 8
 
 
 def run(context: StageContext, options: SuggestOptions) -> Result:
     """Score new texts and show the best labels, or write them to a table; the run does not change."""
     output = _writable(options, force=context.force)
-    ids, texts = _read_texts(context, options)
-    chosen = None if options.thresholds is None else find_chosen(context, options.thresholds)
-    opened = open_in(context, chosen)
+    slow = has_network(context.input("finetune", context.tag))
+    new = _open_texts(context, options, TEXTS_AT_ONCE // (NETWORK_SHARE if slow else 1))
+    opened = open_in(context, None if options.thresholds is None else find_chosen(context, options.thresholds))
     if options.why:
         _require_scorers(opened.model)
-    top = opened.model.score(
-        texts,
-        Scoring(
+    suggesting = Suggesting(
+        opened=opened,
+        scoring=Scoring(
             name="texts",
             k=options.top_k or (LABELS_ASSIGNED if options.assigned else LABELS_SUGGESTED),
             batch=options.micro_batch,
-            reporter=context.reporter,
+            reporter=SilentReporter(),
             should_stop=lambda: context.stopping,
             excluded=find_excluded(options.exclude, opened.labels),
             reasons=options.why,
         ),
+        least=options.threshold,
+        assigned=options.assigned,
     )
-    reasons = [[reason.text for reason in document] for document in top.reasons] if options.why else None
-    found = _suggestions(ids, top, opened, reasons)
-    found = found.filter(found["row"].is_in(np.flatnonzero(opened.find_told(ids, texts, top)).tolist()))
-    if options.assigned:
-        k, last = top.labels.shape[1], found.group_by("row", maintain_order=True).last()
-        full = int(last["assigned"].sum()) if k < len(opened.labels) else 0
-        if full:  # labels after the last one may be assigned, too
-            context.reporter.warn(
-                f"in {full} texts the last of the {k} labels that were looked at is assigned: --top-k {10 * k} looks at more"
-            )
-        found = found.filter("assigned")
+    left_out = [name for name, there in {"title": any(opened.labels.titles), "why": options.why}.items() if not there]
     if output is not None:
+        counted = _write(context, options, suggesting, new, output, left_out)
+        return Result(data={"written": str(output), **counted}, summary=counted)
+    speak = context.request.speak
+    answers = suggesting.answer(new, SilentReporter() if speak or new.total == 1 else context.reporter)
+    if speak is not None:
+        return Result(summary=_count(_speak(answers, speak, left_out)))
+    return _show(list(chain.from_iterable(answers)), opened, explained=options.why, titled="title" not in left_out)
+
+
+def _speak(answers: Iterable[list[SuggestedDocument]], speak: Callable[[str], None], left_out: list[str]) -> Iterator[SuggestedDocument]:
+    """Write each block as it comes."""
+    for documents in answers:
+        speak(frame_texts(documents, left_out).write_ndjson())
+        yield from documents
+
+
+def _write(
+    context: StageContext, options: SuggestOptions, suggesting: Suggesting, new: NewTexts, output: Path, left_out: list[str]
+) -> dict[str, int]:
+    """Write the output once all documents are done, which are kept beside it until then."""
+    record = context.input("finetune", context.tag) / STAGE_FILE
+    made_by = {"model": hash_file(record), "options": options.model_dump(exclude={"output", "path", "micro_batch"}, mode="json")}
+    with keeping(output, made_by, context.reporter, anew=context.force) as kept:
+        before = kept.number
+        for documents in suggesting.answer(replace(new, blocks=kept.skip(new.blocks)), context.reporter, before):
+            kept.add(documents)
         context.confirm_inputs()
-        wanted = {"title": any(opened.labels.titles), "decision": chosen is not None, "why": options.why}
-        _write(found.drop(name for name, asked in wanted.items() if not asked), output, ids)
-    return _report(found, ids, output, top.cut, opened.thresholds, chosen=chosen is not None, explained=options.why)
+        write_suggestions(output, kept, left_out)
+        counted = _count(kept)
+    context.reporter.note(
+        f"{show_count(counted['suggestions'], 'suggestion')} for {show_count(counted['documents'], 'text')} written to {output}: "
+        f"{counted[ASSIGN]:,} to assign, {counted[REVIEW]:,} to review"
+    )
+    return counted
 
 
-def _read_texts(context: StageContext, options: SuggestOptions) -> tuple[list[str], list[str]]:
+def _count(documents: Iterable[SuggestedDocument]) -> dict[str, int]:
+    counted = dict.fromkeys(("documents", "suggestions", ASSIGN, REVIEW), 0)
+    for one in documents:
+        counted["documents"] += 1
+        counted["suggestions"] += len(one.labels)
+        for band in (ASSIGN, REVIEW):
+            counted[band] += one.bands.count(band)
+    return counted
+
+
+def _open_texts(context: StageContext, options: SuggestOptions, size: int) -> NewTexts:
     if options.path is None:
-        return ["text"], [options.text or ""]
-    given = {"text_column": options.text_column, "id_column": options.id_column, "encoding": options.encoding}
-    return TextReader(data=context.data, reporter=context.reporter, **given).read(options.path)
+        return NewTexts(blocks=iter([(["text"], [options.text or ""])]), total=1)
+    given = {"text_column": options.text_column, "id_column": options.id_column, "encoding": options.encoding, "lines": options.lines}
+    return TextReader(data=context.data, reporter=context.reporter, **given).open(options.path, size)
 
 
 def _require_scorers(model: TrainedModel) -> None:
@@ -110,83 +132,38 @@ def _writable(options: SuggestOptions, *, force: bool) -> Path | None:
                 "the suggestions would replace the texts", where=str(output), expected="another file", todo="choose another one with -O"
             )
         require_free(output, force=force)
-        output_format(output)
+        find_form(output)
     return output
 
 
-def _suggestions(ids: list[str], top: TopLabels, opened: OpenModel, reasons: list[list[str]] | None) -> pl.DataFrame:
-    """A row for each suggestion."""
-    names, titles, thresholds = opened.labels.ids, opened.labels.titles, opened.thresholds
-    cuts, decisions = thresholds.select(top.labels).tolist(), thresholds.decide(top.labels, top.scores)
-    rows = [
-        (row, document, names[label], titles[label], score, threshold, score >= threshold, decision, why)
-        for row, document in enumerate(ids)
-        for label, score, threshold, decision, why in zip(
-            top.labels[row].tolist(),
-            top.scores[row].tolist(),
-            cuts[row],
-            decisions[row],
-            [""] * top.labels.shape[1] if reasons is None else reasons[row],
-            strict=True,
-        )
-    ]
-    return pl.DataFrame(rows, schema=SUGGESTION_SCHEMA, orient="row")
-
-
-def _write(found: pl.DataFrame, output: Path, ids: list[str]) -> None:
-    """Write the suggestions: CSV and TSV have a row for each, other formats a row with lists for each document."""
-    table = pl.DataFrame({"row": range(len(ids)), "doc_id": ids}, schema={"row": pl.Int64, "doc_id": pl.String})
-    if output_format(output) in (".csv", ".tsv"):
-        ranked = found.drop("doc_id").with_columns(
-            rank=pl.int_range(1, pl.len() + 1).over("row"),
-            threshold=pl.when(pl.col("threshold").is_finite()).then("threshold"),  # None if the label is never assigned
-        )
-        table = table.join(ranked, on="row", how="left", maintain_order="left_right")
-        table = guard_cells(table.select(name for name in ("doc_id", "rank", *list(SUGGESTION_SCHEMA)[2:]) if name in table.columns))
-    else:
-        names = {one: many for one, many in LIST_COLUMNS.items() if one in found.columns}
-        lists = found.group_by("row", maintain_order=True).agg(pl.col(one).alias(many) for one, many in names.items())
-        table = table.join(lists, on="row", how="left", maintain_order="left").drop("row")
-        table = table.with_columns(pl.col(many).fill_null([]) for many in names.values())
-    write_table(table, output)
-
-
-def _report(
-    found: pl.DataFrame, ids: list[str], output: Path | None, cut: Cut, thresholds: Thresholds, *, chosen: bool, explained: bool
-) -> Result:
-    yes = pl.when("assigned").then(pl.lit("yes")).otherwise(pl.lit("no"))
-    decided = pl.col("decision") if chosen else yes
+def _show(documents: list[SuggestedDocument], opened: OpenModel, *, explained: bool, titled: bool) -> Result:
+    """The suggestions on the screen: label and reason in one row."""
+    never, thresholds = False, opened.thresholds
+    rows: list[list[str | float]] = []
+    for one in documents:
+        for label, title, score, threshold, band, *why in zip(
+            one.labels, one.titles, one.scores, one.thresholds, one.bands, *([one.why] if explained else []), strict=True
+        ):
+            never = never or threshold is None
+            cut: list[str | float] = [] if explained else ["never" if threshold is None else _round(threshold)]
+            rows.append([one.doc_id, label, *([title or ""] if titled else []), _round(score), *cut, band, *why])
+    names = ["document", "label", *(["title"] if titled else []), "score", *([] if explained else ["threshold"]), "band"]
     source = thresholds.source
-    shown = found if output is None else found.filter(pl.col("row") < DOCUMENTS_SHOWN)
-    documents = len(ids) if output is None else min(DOCUMENTS_SHOWN, len(ids))
-    title = ("1 text" if len(ids) == 1 else f"{len(ids)} texts") if documents == len(ids) else f"First {documents} of {len(ids)} texts"
+    notes = [
+        show_count(len(rows), "suggestion"),
+        f"band: {ASSIGN} from the threshold{f' for {thresholds.objective}' if thresholds.review is not None else ''}, tuned on {source}; "
+        f"{REVIEW}: to be checked by a person; scores are probabilities, calibrated on {source}",
+        *(["never: no threshold of the label reaches the target on validation"] if never and not explained else []),
+        *(["why: what network and scorers add to the log-odds of an average label, and by what"] if explained else []),
+    ]
     table = Table(
-        title=title,
-        columns=[
-            Column(name="document"),
-            Column(name="label"),
-            Column(name="title"),
-            Column(name="score", kind="exact"),
-            Column(name="threshold", kind="exact"),
-            Column(name="decision" if chosen else "assigned"),
-            *([Column(name="why")] if explained else []),
-        ],
-        rows=[
-            [*names, _round(score), _round(threshold) if threshold < float("inf") else "never", decision, *([why] if explained else [])]
-            for *names, score, threshold, decision, why in shown.select(
-                "doc_id", "label", pl.col("title").fill_null(""), "score", "threshold", decided, "why"
-            ).iter_rows()
-        ],
-        notes=[
-            show_count(len(found), "suggestion") + (f" for {show_count(len(ids), 'text')} written to {output}" if output else ""),
-            f"decision: by thresholds for {thresholds.objective}, chosen on {source}; review: to be checked by a person"
-            if chosen
-            else f"assigned: the score reaches the threshold tuned on {source}; scores are probabilities, calibrated on {source}",
-            *(["never: no threshold of the label reaches the target on validation"] if found["threshold"].is_infinite().any() else []),
-            *(["why: what network and scorers add to the log-odds of an average label, and by what"] if explained else []),
-        ],
+        title=show_count(len(documents), "text"),
+        columns=[Column(name=name, kind="exact" if name in ("score", "threshold") else "text") for name in (*names, *["why"] * explained)],
+        rows=rows,
+        notes=notes,
+        whole=explained,
     )
-    return Result(tables=[table], summary={"documents": len(ids), "suggestions": len(found), **cut_summary({"texts": cut})})
+    return Result(tables=[table], summary=_count(documents))
 
 
 def _round(score: float) -> float:

@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import Any, BinaryIO
+
+import polars as pl
 
 from plant_cli.api import DataError, DataSection, Reporter, near_names
-from plant_cli.data.lines import bare_name, decode_text, find_fallback, read_bytes
-from plant_cli.data.tables import collect, join_columns, scan_table, text_columns
+from plant_cli.data.lines import BadRows, bare_name, decode_text, find_fallback, read_bytes, read_lines
+from plant_cli.data.tables import collect, count_rows, join_columns, scan_table, text_columns
 from plant_cli.data.text_tables import peek_names, shorten, show_names
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    import polars as pl
-
 
 STDIN, STREAM = "-", "standard input"
 PEEKED = 1 << 16  # characters in which the first line of a table is looked for
 _OBJECTS = re.compile(r'\s*(?:\[\s*)?\{\s*"')
 IDS_NAMED = 5  # ids in a message
+
+Numbered = tuple[int, bytes]  # a line and its number, from 1
+Pair = tuple[str, str]  # id and text of a document
+
+Block = tuple[list[str], list[str]]
+"""Ids and texts of some documents."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewTexts:
+    """Texts to label, some at a time."""
+
+    blocks: Iterator[Block]
+    total: int | None  # how many there are; None: a stream, which is answered as it comes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,28 +49,42 @@ class TextReader:
     text_column: str | None = None  # another name for the column of texts, or several joined by commas
     id_column: str | None = None  # another name for the column of ids
     encoding: str | None = None  # of the texts; None: UTF-8, or that of the run's corpus where they are not UTF-8
+    lines: bool = False  # whether each line of a text is a document
 
-    def read(self, path: str) -> tuple[list[str], list[str]]:
-        """Ids and texts of the documents."""
+    @property
+    def _texts(self) -> str:
+        return self.text_column or self.data.text_column
+
+    def read(self, path: str) -> Block:
+        """Ids and texts of all documents."""
+        ids, texts = zip(*self.open(path).blocks, strict=True)
+        return list(chain(*ids)), list(chain(*texts))
+
+    def open(self, path: str, size: int = 1000) -> NewTexts:
+        """The documents, at most `size` at a time."""
         file = Path(path)
         if path == STDIN:
-            ids, texts = self._read_stream(sys.stdin.buffer.read())
+            found = self._open_stream(sys.stdin.buffer, size)
+        elif self.lines and _is_text(file):
+            found = NewTexts(blocks=_cut(_number(read_lines(file, BadRows(strict=True), self.encoding)), size), total=None)
         elif file.is_dir() or _is_text(file):
             files = self._find_texts(file) if file.is_dir() else [file]
             stems = [Path(bare_name(one)).stem for one in files]
             ids = [stem if stems.count(stem) == 1 else one.name for stem, one in zip(stems, files, strict=True)]
-            texts = [self._decode(read_bytes(one, "a text file"), str(one)) for one in files]
+            texts = (self._decode(read_bytes(one, "a text file"), str(one)) for one in files)
+            found = NewTexts(blocks=_cut(zip(ids, texts, strict=True), size), total=len(files))
         else:
-            ids, texts = self._read_rows(path)
-        if not texts:
-            todo = "name a table, or the folder in which the texts are; write texts of other documents into .txt files first"
-            names = sorted(one.name for one in file.iterdir())
-            shown = f"{path}: {', '.join(names[:IDS_NAMED])}{', …' if len(names) > IDS_NAMED else ''}" if names else path
-            raise DataError("the folder holds no .txt files", where=shown, expected="files such as report.txt in it", todo=todo)
-        empty = sum(not text.strip() for text in texts)
+            found = self._open_rows(path, size)
+        return replace(found, blocks=self._count_empty(found.blocks))
+
+    def _count_empty(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        """The same blocks, and then a warning of empty texts."""
+        empty = total = 0
+        for ids, texts in blocks:
+            empty, total = empty + sum(not text.strip() for text in texts), total + len(texts)
+            yield ids, texts
         if empty:
-            self.reporter.warn(f"{empty} of {len(texts)} texts are empty: nothing is suggested for them")
-        return ids, texts
+            self.reporter.warn(f"{empty} of {total} texts are empty: nothing is suggested for them")
 
     def _find_texts(self, folder: Path) -> list[Path]:
         """The text files of a folder; a warning names what else is in it, and a level below."""
@@ -67,96 +94,190 @@ class TextReader:
         if others and texts:
             shown = ", ".join(others[:IDS_NAMED]) + (", …" if len(others) > IDS_NAMED else "")
             self.reporter.warn(f"{len(others):,} files of {folder} are passed over: {shown} (texts are .txt files in the folder itself)")
+        if not texts:
+            todo = "name a table, or the folder in which the texts are; write texts of other documents into .txt files first"
+            names = sorted(one.name for one in folder.iterdir())
+            shown = f"{folder}: {', '.join(names[:IDS_NAMED])}{', …' if len(names) > IDS_NAMED else ''}" if names else str(folder)
+            raise DataError("the folder holds no .txt files", where=shown, expected="files such as report.txt in it", todo=todo)
         return texts
 
     def _decode(self, content: bytes, where: str) -> str:
         return decode_text(content, self.encoding or find_fallback(content, self.data.encoding), "the text", where)
 
-    def _read_stream(self, content: bytes) -> tuple[list[str], list[str]]:
-        """One text, or a table: JSON, or a first line that names the column of texts."""
-        text = self._decode(content, STREAM)
+    def _open_stream(self, stream: BinaryIO, size: int) -> NewTexts:
+        """JSON lines, answered as they come; a table: a JSON list, or a first line that names the column of texts; else one text."""
+        lines = _Arriving(stream)
+        if self.lines:
+            return NewTexts(blocks=self._answer(lines, size, self._read_plain), total=None)
+        first = _parse_object(lines.first)[0]
+        if first and set(text_columns(self._texts, list(first))) <= set(first):
+            self.reporter.note(f"{STREAM} is read as JSON lines, a document in each")
+            return NewTexts(blocks=self._answer(lines, size, self._read_objects), total=None)
+        text = self._decode(b"".join(chain.from_iterable(lines)), STREAM)
         names = peek_names(text[:PEEKED])
-        if not (_OBJECTS.match(text) or set(text_columns(self.text_column or self.data.text_column, names)) <= set(names)):
-            lines = sum(1 for line in text.splitlines() if line.strip())
-            if lines > 1:
-                self.reporter.note(f"{STREAM} is read as one text of {lines} lines; for several texts give JSON lines or a table of texts")
-            return ["text"], [text]
+        if not (_OBJECTS.match(text) or set(text_columns(self._texts, names)) <= set(names)):
+            count = sum(1 for line in text.splitlines() if line.strip())
+            if count > 1:
+                self.reporter.note(f"{STREAM} is read as one text of {count} lines; with --lines each line is a text; JSON lines work, too")
+            return NewTexts(blocks=iter([(["text"], [text])]), total=1)
         with TemporaryDirectory() as folder:
             file = Path(folder) / STREAM
             file.write_text(text, "utf-8")
             try:
-                ids, texts = replace(self, encoding=None)._read_rows(str(file))
+                found = replace(self, encoding=None)._open_rows(str(file), size)
+                found = replace(found, blocks=iter(list(found.blocks)))  # before the file is gone
             except DataError as error:
                 where = error.where.replace(f"{folder}/", "")
                 raise DataError(error.what, where=where, expected=error.expected, todo=error.todo) from error
-        self.reporter.note(f"{STREAM} is read as a table of {len(texts)} texts")
-        return ids, texts
+        self.reporter.note(f"{STREAM} is read as a table of {found.total} texts")
+        return found
 
-    def _read_rows(self, path: str) -> tuple[list[str], list[str]]:
-        frame = self._read_table(path)
-        names = text_columns(self.text_column or self.data.text_column, frame.columns)
+    def _answer(self, lines: _Arriving, size: int, read: Callable[[Iterable[Numbered]], Iterator[Pair]]) -> Iterator[Block]:
+        """The documents of the lines that have come, without waiting for more."""
+        number = 0
+        for arrived in lines:
+            numbered = list(enumerate(arrived, start=number + 1))
+            number += len(arrived)
+            yield from _cut(read(numbered), size)
+
+    def _read_plain(self, lines: Iterable[Numbered]) -> Iterator[Pair]:
+        return _number((number, self._decode(line, f"{STREAM}, line {number}").rstrip("\r\n")) for number, line in lines)
+
+    def _read_objects(self, lines: Iterable[Numbered]) -> Iterator[Pair]:
+        """A line that cannot be read is an empty document, since whoever sends the lines waits for an answer to each."""
+        ids = self.id_column or self.data.id_column or "doc_id"
+        for number, line in lines:
+            if not line.strip():
+                continue
+            entry, why = _parse_object(line)
+            names = text_columns(self._texts, list(entry))
+            cells = [entry.get(name) for name in names]
+            if not why and not set(names) <= set(entry):
+                why = f"there is no '{shorten(next(name for name in names if name not in entry))}'; it has: {show_names(entry)}"
+            elif not why and not all(isinstance(cell, str | int | float | None) for cell in cells):
+                why = "its text is a list or an object"
+            if why:
+                self.reporter.warn(f"{STREAM}, line {number} cannot be read: {why}")
+            one, parts = entry.get(ids), [] if why else [str(cell) for cell in cells if cell is not None]
+            text = "\n".join(parts if len(cells) == 1 else filter(None, map(str.strip, parts)))  # as `join_columns` does
+            yield str(number) if one is None or isinstance(one, list | dict) else str(one), text
+
+    def _open_rows(self, path: str, size: int) -> NewTexts:
+        frame = self._scan_table(path)
+        schema = frame.collect_schema()
+        names = text_columns(self._texts, list(schema))
         for text in names:
-            if text not in frame.columns:
-                near = near_names(text, map(shorten, frame.columns))
+            if text not in schema:
+                near = near_names(text, map(shorten, schema))
                 raise DataError(
                     f"there is no column '{shorten(text)}'",
                     where=path,
-                    expected=f"a column of texts, called as in the run's corpus; the table has: {show_names(frame.columns)}",
+                    expected=f"a column of texts, called as in the run's corpus; the table has: {show_names(schema)}",
                     todo=f"name it with --text-column: {near} (the first line of a table names its columns)",
                 )
-        if frame.is_empty():
+        total = count_rows(frame, path)
+        if not total:
             raise DataError("the table has no rows", where=path, expected="at least one text", todo="check the file")
-        _refuse_unreadable(frame, names, path)
-        texts = frame.select(join_columns(names).alias("text"))["text"].cast(str).fill_null("")
-        return self._identify(frame, names, path), texts.to_list()
+        _refuse_unreadable(schema, names, path)
+        ids, texts = self._identify(frame, names, path, total), frame.select(join_columns(names).alias("text"))
 
-    def _read_table(self, path: str) -> pl.DataFrame:
+        def read() -> Iterator[Block]:
+            for start in range(0, total, size):
+                yield ids[start : start + size], collect(texts.slice(start, size), path)["text"].cast(str).fill_null("").to_list()
+
+        return NewTexts(blocks=read(), total=total)
+
+    def _scan_table(self, path: str) -> pl.LazyFrame:
         usual = None if self.encoding or not self.data.encoding else find_fallback(read_bytes(Path(path), "a table"), self.data.encoding)
         if usual:
             self.reporter.note(f"{path} is not UTF-8: it is read in {usual}, as the run's corpus was (--encoding names another)")
-        return collect(scan_table(Path(path), encoding=self.encoding or usual), path)
+        return scan_table(Path(path), encoding=self.encoding or usual)
 
-    def _identify(self, frame: pl.DataFrame, texts: Sequence[str], path: str) -> list[str]:
+    def _identify(self, frame: pl.LazyFrame, texts: Sequence[str], path: str, total: int) -> list[str]:
         """The id of each row: its cell in the column of ids, else its number, which is never taken in silence where there may be ids."""
         wanted = self.id_column or self.data.id_column
-        column, rows = wanted or "doc_id", [str(row) for row in range(1, len(frame) + 1)]
-        if column not in frame.columns:
+        column, rows, schema = wanted or "doc_id", [str(row) for row in range(1, total + 1)], frame.collect_schema()
+        if column not in schema:
             if wanted is not None:
                 raise DataError(
                     f"there is no column '{column}'",
                     where=path,
                     expected=f"the ids of the texts, {'as --id-column says' if self.id_column else 'as in the corpus of the run'}; "
-                    + near_names(column, map(shorten, frame.columns)),
+                    + near_names(column, map(shorten, schema)),
                     todo="name the column of the ids with --id-column, or rename it",
                 )
-            others = [name for name in frame.columns if name not in texts]
+            others = [name for name in schema if name not in texts]
             if others:
-                unlike = [name for name in others if not frame.schema[name].is_nested() and frame[name].n_unique() == len(frame)]
+                plain = [name for name in others if not schema[name].is_nested()]
+                counts = collect(frame.select(pl.col(plain).n_unique()), path).row(0) if plain else ()
+                unlike = [name for name, count in zip(plain, counts, strict=True) if count == total]
                 named = ", ".join(f"'{shorten(name)}'" for name in unlike or others)
                 self.reporter.warn(
                     f"there is no column 'doc_id': the texts are numbered by row; --id-column names their ids, perhaps {named}"
                 )
             return rows
-        _refuse_unreadable(frame, [column], path)
-        cells = frame[column].cast(str).to_list()
+        _refuse_unreadable(schema, [column], path)
+        cells = collect(frame.select(column), path)[column].cast(str).to_list()
         missing = sum(not cell for cell in cells)
         if missing:
-            self.reporter.warn(f"{missing} of {len(frame)} texts have no id in '{column}': the number of the row is taken instead")
+            self.reporter.warn(f"{missing} of {total} texts have no id in '{column}': the number of the row is taken instead")
         ids = [cell or row for cell, row in zip(cells, rows, strict=True)]
         repeated = {name: count for name, count in Counter(ids).items() if count > 1}
         if repeated:
             shown = ", ".join(f"'{name}'" for name in list(repeated)[:IDS_NAMED]) + (", …" if len(repeated) > IDS_NAMED else "")
-            self.reporter.warn(f"{sum(repeated.values())} of {len(frame)} texts share their id with another: {shown}")
+            self.reporter.warn(f"{sum(repeated.values())} of {total} texts share their id with another: {shown}")
         return ids
+
+
+class _Arriving:
+    """The lines of a stream, as many at a time as have come."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._chunks = iter(lambda: stream.read1(PEEKED), b"")  # type: ignore[attr-defined]
+        self._waiting = next(self._chunks, b"")
+        while b"\n" not in self._waiting and (more := next(self._chunks, b"")):
+            self._waiting += more
+        self.first = self._waiting.partition(b"\n")[0]
+
+    def __iter__(self) -> Iterator[list[bytes]]:
+        """Whole lines with their ends; the last one may have none."""
+        parts: list[bytes] = []
+        for chunk in chain([self._waiting], self._chunks):
+            parts.append(chunk)
+            if b"\n" in chunk:
+                whole, end, rest = b"".join(parts).rpartition(b"\n")
+                yield re.findall(b"[^\n]*\n", whole + end)
+                parts = [rest]
+        if last := b"".join(parts):
+            yield [last]
+
+
+def _cut(documents: Iterable[Pair], size: int) -> Iterator[Block]:
+    rest = iter(documents)
+    while some := list(islice(rest, size)):
+        yield [one for one, _ in some], [text for _, text in some]
+
+
+def _parse_object(line: bytes) -> tuple[dict[str, Any], str]:
+    """A JSON object, and what is wrong with the line; the object is then empty."""
+    try:
+        entry = json.loads(line.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return {}, "it is not JSON in UTF-8"
+    return (entry, "") if isinstance(entry, dict) else ({}, "it is no JSON object")
+
+
+def _number(lines: Iterable[tuple[int, str]]) -> Iterator[Pair]:
+    return ((str(number), line) for number, line in lines if line.strip())
 
 
 def _is_text(path: Path) -> bool:
     return Path(bare_name(path)).suffix.lower() == ".txt"
 
 
-def _refuse_unreadable(frame: pl.DataFrame, names: Sequence[str], where: str) -> None:
+def _refuse_unreadable(schema: pl.Schema, names: Sequence[str], where: str) -> None:
     for name in names:
-        dtype = frame.schema[name]
+        dtype = schema[name]
         if dtype.is_nested() or str(dtype).startswith(("Binary", "Duration")):
             raise DataError(
                 f"the column '{name}' holds {'lists or objects' if dtype.is_nested() else 'bytes or times'}",

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 from scipy.sparse import csr_array
 
@@ -25,6 +26,8 @@ from plant_cli.scoring.explanations import Explanation, explain
 from plant_cli.scoring.known_words import warn_of_unknown
 from plant_cli.scoring.models import ModelSource, TrainedModel, load_model
 from plant_cli.scoring.top_labels import Scoring, TopLabels
+
+Trust = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +73,8 @@ class OpenModel:
         """The k best labels of each text, best first; none for an empty text, or one that tells a model without a network nothing."""
         _refuse_strings(texts, "texts")
         top = self.model.score(texts, Scoring(name="texts", k=k, batch=batch, reporter=self.reporter, reasons=why))
-        told = self.find_told([f"text {number}" for number in range(1, len(texts) + 1)], texts, top)
+        self.warn_of_unknown([f"text {number}" for number in range(1, len(texts) + 1)], self.find_trust(texts, top))
+        told = self.find_told(texts, top)
         cuts, bands = self.thresholds.select(top.labels).tolist(), self.thresholds.decide(top.labels, top.scores)
         reasons = [[reason.text for reason in row] for row in top.reasons] or [[""] * top.labels.shape[1]] * len(texts)
         rows = zip(told, top.labels.tolist(), top.scores.tolist(), cuts, bands, reasons, strict=True)
@@ -101,14 +105,21 @@ class OpenModel:
                 )
         return explain(self.model, text, [rows[label] for label in labels], self.labels, self.reporter)
 
-    def find_told(self, ids: Sequence[str], texts: Sequence[str], top: TopLabels) -> list[bool]:
-        """Whether each text tells the model anything, so that labels are suggested; a warning names those that tell nothing or little."""
+    def find_trust(self, texts: Sequence[str], top: TopLabels) -> Trust:
+        """How far each text is believed [N], NaN for an empty one; NaN for all where the model does not say."""
         given = [bool(text.strip()) for text in texts]
-        if top.trust is None:
-            return given
-        trust = np.where(given, top.trust, np.nan)
+        return np.where(given, np.nan if top.trust is None else top.trust, np.nan)
+
+    def find_told(self, texts: Sequence[str], top: TopLabels) -> list[bool]:
+        """Whether each text tells the model anything, so that labels are suggested."""
+        if top.trust is None or self.model.reads_pieces:
+            return [bool(text.strip()) for text in texts]
+        told: list[bool] = (self.find_trust(texts, top) > 0).tolist()
+        return told
+
+    def warn_of_unknown(self, ids: Sequence[str], trust: Trust) -> None:
+        """Name texts that tell the model nothing or little."""
         warn_of_unknown(ids, trust, self.reporter, reads_pieces=self.model.reads_pieces)
-        return given if self.model.reads_pieces else (trust > 0).tolist()
 
 
 def find_source(context: StageContext, folder: Path) -> ModelSource:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -12,11 +15,14 @@ import pytest
 from builders import record_again
 from plant_datasets.synthetic_clinic import generate
 
-from plant_cli.api import DataError, SilentReporter
-from plant_cli.commands.suggest import _round, _write
+from plant_cli.api import DataError, SilentReporter, UsageError
+from plant_cli.commands import suggest as suggest_module
+from plant_cli.commands.suggest import _round
 from plant_cli.report.text import format_cell
 from plant_cli.scoring.fused_scorers import FusedScorers
 from plant_cli.scoring.opened_models import open_model
+from plant_cli.scoring.suggested_documents import KeptDocuments, SuggestedDocument, Suggesting
+from plant_cli.scoring.suggestion_files import write_suggestions
 
 
 @pytest.fixture
@@ -63,7 +69,7 @@ def test_the_micro_batch_changes_nothing_and_the_best_labels_come_first(trained:
     one, many = (trained(path=str(tmp_path / "new.csv"), micro_batch=size, top_k=3).tables[0].rows for size in (1, 64))
     assert [row[:3] for row in one] == [row[:3] for row in many]
     assert [row[3] for row in one[:3]] == sorted((row[3] for row in one[:3]), reverse=True)
-    assert {row[5] for row in one} <= {"yes", "no"}
+    assert {row[5] for row in one} <= {"assign", "review", "reject"}
 
 
 def test_the_scores_of_new_texts_are_those_of_predict(trained: Any, tmp_path: Path) -> None:
@@ -96,10 +102,10 @@ def test_scores_far_below_a_hundredth_can_be_told_from_the_threshold(trained: An
     path.write_text(json.dumps(json.loads(path.read_text()) | {"value": 4.1234e-10}))
     record_again(path.parent)
     table = trained(text="fever and cough", top_k=3).tables[0]
-    assert [column.name for column in table.columns] == ["document", "label", "title", "score", "threshold", "assigned"]
+    assert [column.name for column in table.columns] == ["document", "label", "title", "score", "threshold", "band"]
     for row in table.rows:
         assert float(f"{row[3]:.3g}") == row[3]
-        assert row[4:] == [4.12e-10, "yes"]
+        assert row[4:] == [4.12e-10, "assign"]
         assert format_cell(row[4], table.columns[4]) == "4.12e-10"
 
 
@@ -109,45 +115,119 @@ def test_only_certainty_is_shown_as_certain(score: float, shown: float) -> None:
 
 
 def test_titles_and_what_is_assigned_stand_in_the_file(trained: Any, tmp_path: Path) -> None:
+    shown = trained(text="fever and cough", top_k=3)
     for name in ("out.csv", "out.parquet", "out.jsonl"):
-        shown = trained(text="fever and cough", top_k=3, output=str(tmp_path / name))
-    columns = ["doc_id", "labels", "titles", "scores", "assigned"]
+        written = trained(text="fever and cough", top_k=3, output=str(tmp_path / name))
+        assert written.tables == ()
+        assert written.data == {"written": str(tmp_path / name), **shown.summary}
+    columns = ["doc_id", "labels", "titles", "scores", "bands"]
     found = pl.read_parquet(tmp_path / "out.parquet")
     assert found.columns == pl.read_ndjson(tmp_path / "out.jsonl").columns == columns
     row = found.row(0, named=True)
     assert row["titles"] == [cells[2] for cells in shown.tables[0].rows]
-    assert row["assigned"] == [cells[5] == "yes" for cells in shown.tables[0].rows]
+    assert row["bands"] == [cells[5] for cells in shown.tables[0].rows]
     pairs = pl.read_csv(tmp_path / "out.csv")
-    assert pairs.columns == ["doc_id", "rank", "label", "title", "score", "threshold", "assigned"]
+    assert pairs.columns == ["doc_id", "rank", "label", "title", "score", "threshold", "band"]
     assert pairs["rank"].to_list() == [1, 2, 3]
     assert pairs["label"].to_list() == row["labels"]
     assert pairs["title"].to_list() == row["titles"]
     assert pairs["score"].to_list() == pytest.approx(row["scores"])
-    assert pairs["assigned"].to_list() == row["assigned"]
+    assert pairs["band"].to_list() == row["bands"]
+
+
+DOCUMENTS = (
+    SuggestedDocument(
+        doc_id="a",
+        labels=["flu", "cold"],
+        titles=["=Flu", None],
+        scores=[0.5, 0.4],
+        thresholds=[0.25, None],
+        bands=["assign", "review"],
+        why=["words +1.0 (cough)", ""],
+        heading="A cough",
+        text="A cough since Monday",
+    ),
+    SuggestedDocument(doc_id="b"),
+)
 
 
 def test_a_table_of_pairs_has_a_row_for_a_document_without_suggestions(tmp_path: Path) -> None:
-    rows = [(0, "a", "flu", None, 0.5, 0.25, True, "assign", ""), (0, "a", "cold", None, 0.4, float("inf"), False, "review", "")]
-    names = ["row", "doc_id", "label", "title", "score", "threshold", "assigned", "decision", "why"]
-    found = pl.DataFrame(rows, schema=names, schema_overrides={"title": pl.String}, orient="row")
-    _write(found.drop("title", "why"), tmp_path / "out.tsv", ["a", "b"])
+    write_suggestions(tmp_path / "out.tsv", DOCUMENTS, ["why"])
     assert (tmp_path / "out.tsv").read_text().splitlines() == [
-        "doc_id\trank\tlabel\tscore\tthreshold\tassigned\tdecision",
-        "a\t1\tflu\t0.5\t0.25\ttrue\tassign",
-        "a\t2\tcold\t0.4\t\tfalse\treview",
+        "doc_id\trank\tlabel\ttitle\tscore\tthreshold\tband",
+        "a\t1\tflu\t'=Flu\t0.5\t0.25\tassign",
+        "a\t2\tcold\t\t0.4\t\treview",
         "b\t\t\t\t\t\t",
     ]
 
 
-def test_a_corpus_without_titles_gives_a_file_without_them(tmp_path: Path) -> None:
-    found = {"row": [0], "label": ["flu"], "score": [0.5], "assigned": [True]}
-    _write(pl.DataFrame(found), tmp_path / "out.parquet", ["a", "b"])
-    assert pl.read_parquet(tmp_path / "out.parquet").to_dict(as_series=False) == {
-        "doc_id": ["a", "b"],
-        "labels": [["flu"], []],
-        "scores": [[0.5], []],
-        "assigned": [[True], []],
-    }
+def test_columns_that_nothing_is_in_are_not_written(tmp_path: Path) -> None:
+    write_suggestions(tmp_path / "out.parquet", DOCUMENTS, ["title", "why"])
+    rows = pl.read_parquet(tmp_path / "out.parquet").rows()
+    assert rows == [("a", ["flu", "cold"], [0.5, 0.4], ["assign", "review"]), ("b", [], [], [])]
+
+
+def test_json_lines_on_standard_input_are_answered_one_by_one(
+    trained: Any, monkeypatch: pytest.MonkeyPatch, listener: SilentReporter
+) -> None:
+    """The answer to a line is there before the next line is read; one that cannot be read has an answer, too."""
+    order: list[str] = []
+
+    class Asking(io.BytesIO):
+        lines = iter([b'{"doc_id": "a", "text": "fever"}\n', b"{\n", b'{"text": "cough"}', b""])
+
+        def read1(self, size: int | None = -1) -> bytes:
+            order.append("asked")
+            return next(self.lines)
+
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=Asking()))
+    given = {"path": "-", "top_k": 2, "threshold": 1e-9}
+    found = trained.run("suggest", reporter=listener, speak=order.append, flags={"suggest": given})
+    assert [one if one == "asked" else json.loads(one)["doc_id"] for one in order] == ["asked", "a", "asked", "2", "asked", "asked", "3"]
+    assert (found.tables, found.summary["documents"]) == ((), 3)
+    assert "standard input, line 2 cannot be read: it is not JSON in UTF-8" in listener.warnings
+
+
+def test_a_stopped_command_goes_on_after_the_last_whole_text(
+    trained: Any, monkeypatch: pytest.MonkeyPatch, listener: SilentReporter, tmp_path: Path
+) -> None:
+    new, out, part = tmp_path / "new.csv", tmp_path / "out.jsonl", tmp_path / "out.jsonl.part"
+    generate(documents=120, labels=12, seed=3).splits["test"].collect().select("doc_id", "text").write_csv(new)
+    trained(path=str(new), output=str(tmp_path / "whole.jsonl"))
+    read: list[list[str]] = []
+    suggest = Suggesting.suggest
+
+    def stop(self: Suggesting, ids: list[str], texts: list[str]) -> Any:
+        read.append(ids)
+        if len(read) == 3:
+            raise KeyboardInterrupt
+        return suggest(self, ids, texts)
+
+    monkeypatch.setattr(suggest_module, "TEXTS_AT_ONCE", 5 * suggest_module.NETWORK_SHARE)
+    monkeypatch.setattr(Suggesting, "suggest", stop)
+    with pytest.raises(KeyboardInterrupt):
+        trained(path=str(new), output=str(out), reporter=listener)
+    assert f"10 texts are done and kept in {part}: the same command goes on after them" in listener.notes
+    part.write_bytes(part.read_bytes()[:-9])  # killed while it wrote
+    with pytest.raises(UsageError, match="the beginning of other suggestions: the model or the options differ"):
+        trained(path=str(new), output=str(out), top_k=3)
+    trained(path=str(new), output=str(out), reporter=listener)
+    assert f"goes on after 9 texts, which are kept in {part}" in listener.notes
+    assert read[3] == [read[1][-1]]
+    ours, whole = pl.read_ndjson(out), pl.read_ndjson(tmp_path / "whole.jsonl")
+    assert ours.drop("scores").equals(whole.drop("scores"))
+    assert ours["scores"].explode().to_list() == pytest.approx(whole["scores"].explode().to_list())
+    assert not part.exists()
+
+
+def test_other_texts_are_not_joined_to_a_beginning(tmp_path: Path) -> None:
+    kept = KeptDocuments(tmp_path / "x.part", {}, anew=False)
+    kept.add(DOCUMENTS)
+    again = KeptDocuments(tmp_path / "x.part", {}, anew=False)
+    assert (list(again), again.number) == (list(DOCUMENTS), 2)
+    with pytest.raises(UsageError, match="the texts differ"):
+        list(again.skip(iter([(["a"], ["another text"])])))
+    assert KeptDocuments(tmp_path / "x.part", {}, anew=True).number == 0
 
 
 @pytest.mark.parametrize("name", ["out.parquet", "out.jsonl", "out.csv", "out.tsv"])

@@ -67,7 +67,7 @@ def test_standard_input_is_one_text(encoding: str, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("given", "texts", "said"),
     [
-        ('{"doc_id": "a", "text": "one"}\n{"doc_id": "b", "text": "two"}\n', {"a": "one", "b": "two"}, "a table of 2 texts"),
+        ('{"doc_id": "a", "text": "one"}\n{"doc_id": "b", "text": "two"}\n', {"a": "one", "b": "two"}, "as JSON lines"),
         ('[{"doc_id": "a", "text": "one"}]', {"a": "one"}, "a table of 1 texts"),
         ("doc_id\ttext\n007\tone\n", {"007": "one"}, "a table of 1 texts"),
         ("One line.\n\nAnother, with a text.\n", {"text": "One line.\n\nAnother, with a text.\n"}, "one text of 2 lines"),
@@ -82,6 +82,42 @@ def test_a_table_on_standard_input_is_many_texts(given: str, texts: Any, said: s
     with pytest.raises(DataError) as caught:
         read("-")
     assert caught.value.where.startswith("standard input")  # and no name of a temporary file
+
+
+def test_each_line_is_a_text_if_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.txt").write_bytes(b"one\r\n\ntwo")
+    assert read(tmp_path / "a.txt", lines=True) == {"1": "one", "3": "two"}
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b'{"text": "one"}\r\n\ntwo')))
+    assert read("-", lines=True) == {"1": '{"text": "one"}', "3": "two"}
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "said"),
+    [
+        (b'{"a": "x", "b": 7, "id": 3}', {"3": "x\n7"}, None),
+        (b'{"a": null, "b": " x ", "id": null}', {"2": "x"}, None),
+        (b'{"a": ["x"], "b": ""}', {"2": ""}, "its text is a list or an object"),
+        (b'{"a": "x"}', {"2": ""}, "there is no 'b'; it has: a"),
+        (b"[1]", {"2": ""}, "it is no JSON object"),
+        (b'{"a": "\xff"}', {"2": ""}, "it is not JSON in UTF-8"),
+    ],
+)
+def test_each_of_many_json_lines_has_a_text(line: bytes, text: Any, said: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.BytesIO(b'{"a": "", "b": "one", "id": "0"}\n' + line)
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stream))
+    reporter = Listener()
+    assert read("-", reporter=reporter, text_column="a,b", id_column="id") == {"0": "one", **text}
+    assert reporter.said[1:2] == ([f"standard input, line 2 cannot be read: {said}"] if said else [])
+
+
+def test_blocks_are_read_when_they_are_asked_for(tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / f"{name}.txt").write_text(name)
+    (tmp_path / "t.csv").write_text("text\na\nb\nc\n")
+    for path, ids in ((tmp_path, ["a", "b", "c"]), (tmp_path / "t.csv", ["1", "2", "3"])):
+        new = TextReader(data=DataSection(), reporter=SilentReporter()).open(str(path), 2)
+        assert new.total == 3
+        assert list(new.blocks) == [(ids[:2], ["a", "b"]), (ids[2:], ["c"])]
 
 
 def test_a_text_in_an_unknown_encoding_is_told(tmp_path: Path) -> None:

@@ -1,0 +1,195 @@
+"""New texts with the labels that a model suggests for them, some texts at a time; what is done is kept in a file until all is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+from zlib import crc32
+
+import numpy as np
+
+from plant_cli.api import Reporter, UsageError
+from plant_cli.data.files import naming_full_disk, require_place
+from plant_cli.scoring.decisions import ASSIGN
+from plant_cli.scoring.new_texts import Block, NewTexts
+from plant_cli.scoring.opened_models import OpenModel, Trust
+from plant_cli.scoring.top_labels import Scoring, TopLabels
+
+HEADING = 100  # characters of a text's first line
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuggestedDocument:
+    """A text and the labels that are suggested for it, best first; the lists have one length."""
+
+    doc_id: str
+    labels: list[str] = field(default_factory=list)  # their ids
+    titles: list[str | None] = field(default_factory=list)
+    scores: list[float] = field(default_factory=list)  # calibrated probabilities
+    thresholds: list[float | None] = field(default_factory=list)  # from which score each is assigned; None: never
+    bands: list[str] = field(default_factory=list)  # assign, review or reject
+    why: list[str] = field(default_factory=list)  # empty if it was not asked for
+    heading: str = ""  # the first line of the text
+    text: str = ""  # as much of it as was asked for
+    checksum: int = 0  # of the whole text
+
+    @classmethod
+    def load(cls, line: str) -> Self:
+        """One from its JSON."""
+        return cls(**json.loads(line))
+
+    def take(self, places: Iterable[int]) -> Self:
+        """The same with the suggestions at these places."""
+        columns = {
+            name: [values[place] for place in places] for name, values in asdict(self).items() if values and isinstance(values, list)
+        }
+        return replace(self, **columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suggesting:
+    """How labels are suggested."""
+
+    opened: OpenModel
+    scoring: Scoring
+    least: float = 0.0  # score that a suggestion has at least
+    assigned: bool = False  # whether only labels that reach their threshold are suggested
+    kept: int | None = 0  # characters of a text that are kept with it; None: all
+
+    def suggest(self, ids: list[str], texts: list[str]) -> tuple[list[SuggestedDocument], TopLabels]:
+        """The documents, and their best labels as the model gives them."""
+        opened, titles = self.opened, self.opened.labels.titles
+        top = opened.model.score(texts, self.scoring)
+        cuts, bands = opened.thresholds.select(top.labels).tolist(), opened.thresholds.decide(top.labels, top.scores)
+        documents = []
+        for row, told in enumerate(opened.find_told(texts, top)):
+            labels = top.labels[row].tolist()
+            document = SuggestedDocument(
+                doc_id=ids[row],
+                labels=[opened.labels.ids[label] for label in labels],
+                titles=[titles[label] for label in labels],
+                scores=top.scores[row].tolist(),
+                thresholds=[cut if cut < float("inf") else None for cut in cuts[row]],
+                bands=bands[row],
+                why=[reason.text for reason in top.reasons[row]] if self.scoring.reasons else [],
+                heading=next((line.strip() for line in texts[row].splitlines() if line.strip()), "")[:HEADING] if self.kept != 0 else "",
+                text=texts[row][: self.kept],
+                checksum=_checksum(texts[row]),
+            )
+            wanted = [
+                place
+                for place, score in enumerate(document.scores)
+                if told and score >= self.least and (not self.assigned or bands[row][place] == ASSIGN)
+            ]
+            documents.append(document if len(wanted) == len(labels) else document.take(wanted))
+        return documents, top
+
+    def answer(self, new: NewTexts, reporter: Reporter, done: int = 0) -> Iterator[list[SuggestedDocument]]:
+        """The documents in blocks as they are read; then warnings of what was not read, or tells the model nothing, and of more labels.
+
+        Args:
+            new: the texts.
+            reporter: shows progress.
+            done: how many of the texts are left out, since they are done.
+        """
+        seen, trusts, full, cut = list[str](), list[Trust](), 0, 0.0
+        k, warn = min(self.scoring.k, len(self.opened.labels)), self.opened.reporter.warn
+        with reporter.progress("suggesting labels", None if new.total is None else new.total - done, "texts") as task:
+            for ids, texts in new.blocks:
+                documents, top = self.suggest(ids, texts)
+                full += sum(self.assigned and len(one.labels) == k < len(self.opened.labels) for one in documents)
+                cut += top.cut.documents * len(ids)
+                seen += ids
+                trusts.append(self.opened.find_trust(texts, top))
+                yield documents
+                task.advance(len(ids))
+        if cut:
+            warn(
+                f"{cut:.0f} of {len(seen)} texts are longer than the network reads; the rest of them is not read "
+                "(to read it, train with --set model.backbone.max_tokens=…)"
+            )
+        if trusts:
+            self.opened.warn_of_unknown(seen, np.concatenate(trusts))
+        if full:  # labels after the last one may be assigned, too
+            warn(f"in {full} texts the last of the {k} labels that were looked at is assigned: --top-k {10 * k} looks at more")
+
+
+class KeptDocuments:
+    """The file beside an output that keeps the documents that are done, a line each: a process that was stopped goes on after them."""
+
+    def __init__(self, path: Path, made_by: Mapping[str, Any], *, anew: bool) -> None:
+        self.path, self.number = path, 0
+        first = json.dumps({"plant": 1, **made_by}) + "\n"
+        if not path.exists() or anew:
+            require_place(path.absolute().parent)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(first, "utf-8")
+            return
+        with path.open("rb+") as stream:
+            if stream.readline() != first.encode():
+                self._refuse("the model or the options differ")
+            end = stream.tell()
+            for line in stream:
+                if not line.endswith(b"}\n"):  # cut off where the process was killed
+                    break
+                end, self.number = end + len(line), self.number + 1
+            stream.truncate(end)
+
+    def __iter__(self) -> Iterator[SuggestedDocument]:
+        with self.path.open(encoding="utf-8", newline="\n") as stream:
+            next(stream)
+            yield from map(SuggestedDocument.load, stream)
+
+    def skip(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        """The documents that are not kept yet, once those that are turn out to be the first."""
+        kept = iter(self) if self.number else iter(())
+        for ids, texts in blocks:
+            same = 0
+            for doc_id, text in zip(ids, texts, strict=True):
+                if (one := next(kept, None)) is None:
+                    break
+                if (one.doc_id, one.checksum) != (doc_id, _checksum(text)):
+                    self._refuse("the texts differ")
+                same += 1
+            if same < len(ids):
+                yield ids[same:], texts[same:]
+
+    def add(self, documents: Iterable[SuggestedDocument]) -> None:
+        """Keep some more."""
+        lines = [json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in documents]
+        with naming_full_disk(self.path), self.path.open("a", encoding="utf-8", newline="\n", errors="surrogatepass") as stream:
+            stream.writelines(lines)
+        self.number += len(lines)
+
+    def _refuse(self, why: str) -> None:
+        raise UsageError(
+            f"an earlier command left the beginning of other suggestions: {why}",
+            where=str(self.path),
+            expected="the same texts, model and options: then the work goes on after this beginning",
+            todo="repeat that command, choose another output, or begin anew with --force",
+        )
+
+
+@contextmanager
+def keeping(output: Path, made_by: Mapping[str, Any], reporter: Reporter, *, anew: bool) -> Iterator[KeptDocuments]:
+    """The documents that are done, beside the output; removed when the block ends well."""
+    kept = KeptDocuments(output.with_name(f"{output.name}.part"), made_by, anew=anew)
+    if kept.number:
+        reporter.note(f"goes on after {kept.number:,} texts, which are kept in {kept.path}")
+    try:
+        yield kept
+    except BaseException:
+        if kept.number:
+            reporter.note(f"{kept.number:,} texts are done and kept in {kept.path}: the same command goes on after them")
+        else:
+            kept.path.unlink(missing_ok=True)
+        raise
+    kept.path.unlink()
+
+
+def _checksum(text: str) -> int:
+    return crc32(text.encode("utf-8", "surrogatepass"))
