@@ -406,8 +406,8 @@ SPECS = (
         options=options.SuggestOptions,
         run="plant_cli.commands.suggest:run",
         check="plant_cli.commands.requirements:require_model",
-        help="Nothing is written to the run: the suggestions go to the screen, or to a file. A command that was stopped goes on where it was; "
-        "--force begins anew.",
+        help="Nothing is written to the run: suggestions go to the screen or to a file. A command that was stopped and is repeated goes on "
+        "where it was; --force begins anew.",
         sections=("machine",),
         writes=False,
         opens_model=True,

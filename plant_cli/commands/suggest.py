@@ -99,8 +99,15 @@ def _count(documents: Iterable[SuggestedDocument]) -> dict[str, int]:
 def _open_texts(context: StageContext, options: SuggestOptions, size: int) -> NewTexts:
     if options.path is None:
         return NewTexts(blocks=iter([(["text"], [options.text or ""])]), total=1)
-    given = {"text_column": options.text_column, "id_column": options.id_column, "encoding": options.encoding, "lines": options.lines}
-    return TextReader(data=context.data, reporter=context.reporter, **given).open(options.path, size)
+    reader = TextReader(
+        data=context.data,
+        reporter=context.reporter,
+        text_column=options.text_column,
+        id_column=options.id_column,
+        encoding=options.encoding,
+        lines=options.lines,
+    )
+    return reader.open(options.path, size)
 
 
 def _require_scorers(model: TrainedModel) -> None:
@@ -148,11 +155,13 @@ def _show(documents: list[SuggestedDocument], opened: OpenModel, *, explained: b
             cut: list[str | float] = [] if explained else ["never" if threshold is None else _round(threshold)]
             rows.append([one.doc_id, label, *([title or ""] if titled else []), _round(score), *cut, band, *why])
     names = ["document", "label", *(["title"] if titled else []), "score", *([] if explained else ["threshold"]), "band"]
-    source = thresholds.source
+    tuned = (
+        f"for {thresholds.objective}, chosen on {thresholds.source}" if thresholds.review is not None else f"tuned on {thresholds.source}"
+    )
     notes = [
         show_count(len(rows), "suggestion"),
-        f"band: {ASSIGN} from the threshold{f' for {thresholds.objective}' if thresholds.review is not None else ''}, tuned on {source}; "
-        f"{REVIEW}: to be checked by a person; scores are probabilities, calibrated on {source}",
+        f"band: {REVIEW} is to be checked by a person; {ASSIGN}: the score reaches the threshold {tuned}; scores are probabilities, "
+        f"calibrated on {thresholds.source}",
         *(["never: no threshold of the label reaches the target on validation"] if never and not explained else []),
         *(["why: what network and scorers add to the log-odds of an average label, and by what"] if explained else []),
     ]

@@ -44,10 +44,9 @@ class SuggestedDocument:
 
     def take(self, places: Iterable[int]) -> Self:
         """The same with the suggestions at these places."""
-        columns = {
-            name: [values[place] for place in places] for name, values in asdict(self).items() if values and isinstance(values, list)
-        }
-        return replace(self, **columns)
+        chosen, columns = list(places), {name: value for name, value in asdict(self).items() if value and isinstance(value, list)}
+        taken: dict[str, Any] = {name: [values[place] for place in chosen] for name, values in columns.items()}
+        return replace(self, **taken)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -79,7 +79,7 @@ class LoadedModel:
     def suggest(self, texts: Sequence[str], limit: int) -> list[dict[str, Any]]:
         """The best labels of each text, as `POST /api/suggest` gives them; none for a text that tells the model nothing."""
         top = self.opened.model.score(texts, Scoring(name="texts", k=limit, batch=TEXTS_AT_ONCE, reporter=self.opened.reporter))
-        told = self.opened.find_told([""] * len(texts), texts, top)
+        told = self.opened.find_told(texts, top)
         cuts, bands = self.opened.thresholds.select(top.labels), self.opened.thresholds.decide(top.labels, top.scores)
         labels = self.opened.labels
         answers = []

@@ -116,8 +116,8 @@ def test_what_is_cut_is_told_by_every_stage_that_reads(clinic: Any) -> None:
         assert counts.keys() == splits
         assert all(0 < found["lost"] < found["spans"] and found["labels_lost"] <= found["labels"] for found in counts.values())
     assert [warning.split(":")[0] for warning in reporter.warnings] == ["train", "validation", "train", "validation", "test"]
-    text = "word " * 30
-    assert clinic("suggest", flags={"suggest": {"text": text}}).summary["tokens_dropped"] == {"texts": pytest.approx(1 / 3)}
+    clinic("suggest", flags={"suggest": {"text": "word " * 30}}, reporter=(alone := SilentReporter()))
+    assert any(warning.startswith("1 of 1 texts are longer than the network reads") for warning in alone.warnings)
     evaluated = clinic("eval", limit, "eval.bootstrap=0")
     assert evaluated.data["tokens_dropped"] == results[-1].summary["tokens_dropped"]["test"]
     assert evaluated.data["documents_cut"] == results[-1].summary["documents_cut"]["test"]
