@@ -22,7 +22,7 @@ from plant_cli.scoring.suggested_documents import SuggestedDocument, Suggesting,
 from plant_cli.scoring.suggestion_files import find_form, frame_texts, write_suggestions
 from plant_cli.scoring.top_labels import Scoring
 
-TEXTS_AT_ONCE = 1000  # that are read and scored together; a network takes this share of them
+TEXTS_TOGETHER = 1000  # that are read and scored together; a network takes this share of them
 NETWORK_SHARE = 8
 
 
@@ -30,7 +30,7 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     """Score new texts and show the best labels, or write them to a table; the run does not change."""
     output = _writable(options, force=context.force)
     slow = has_network(context.input("finetune", context.tag))
-    new = _open_texts(context, options, TEXTS_AT_ONCE // (NETWORK_SHARE if slow else 1))
+    new = _open_texts(context, options, TEXTS_TOGETHER // (NETWORK_SHARE if slow else 1))
     opened = open_in(context, None if options.thresholds is None else find_chosen(context, options.thresholds))
     if options.why:
         _require_scorers(opened.model)

@@ -25,7 +25,7 @@ PEEKED = 1 << 16  # characters in which the first line of a table is looked for
 _OBJECTS = re.compile(r'\s*(?:\[\s*)?\{\s*"')
 IDS_NAMED = 5  # ids in a message
 
-Numbered = tuple[int, bytes]  # a line and its number, from 1
+NumberedBytes = tuple[int, bytes]  # a line and its number, from 1
 Pair = tuple[str, str]  # id and text of a document
 
 Block = tuple[list[str], list[str]]
@@ -132,7 +132,7 @@ class TextReader:
         self.reporter.note(f"{STREAM} is read as a table of {found.total} texts")
         return found
 
-    def _answer(self, lines: _Arriving, size: int, read: Callable[[Iterable[Numbered]], Iterator[Pair]]) -> Iterator[Block]:
+    def _answer(self, lines: _Arriving, size: int, read: Callable[[Iterable[NumberedBytes]], Iterator[Pair]]) -> Iterator[Block]:
         """The documents of the lines that have come, without waiting for more."""
         number = 0
         for arrived in lines:
@@ -140,10 +140,10 @@ class TextReader:
             number += len(arrived)
             yield from _cut(read(numbered), size)
 
-    def _read_plain(self, lines: Iterable[Numbered]) -> Iterator[Pair]:
+    def _read_plain(self, lines: Iterable[NumberedBytes]) -> Iterator[Pair]:
         return _number((number, self._decode(line, f"{STREAM}, line {number}").rstrip("\r\n")) for number, line in lines)
 
-    def _read_objects(self, lines: Iterable[Numbered]) -> Iterator[Pair]:
+    def _read_objects(self, lines: Iterable[NumberedBytes]) -> Iterator[Pair]:
         """A line that cannot be read is an empty document, since whoever sends the lines waits for an answer to each."""
         ids = self.id_column or self.data.id_column or "doc_id"
         for number, line in lines:

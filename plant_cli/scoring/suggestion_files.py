@@ -14,7 +14,7 @@ from plant_cli.data.tables import guard_cells, output_format, write_table, write
 from plant_cli.scoring.suggested_documents import SuggestedDocument
 
 Documents = Iterable[SuggestedDocument]
-TEXTS_AT_ONCE = 1000
+TEXTS_A_FRAME = 1000
 ROW_SCHEMA = {
     "doc_id": pl.String,
     "rank": pl.Int64,
@@ -25,7 +25,7 @@ ROW_SCHEMA = {
     "band": pl.String,
     "why": pl.String,
 }
-LISTS = {"labels": pl.String, "titles": pl.String, "scores": pl.Float64, "bands": pl.String, "why": pl.String}
+LIST_COLUMNS = {"labels": pl.String, "titles": pl.String, "scores": pl.Float64, "bands": pl.String, "why": pl.String}
 
 
 def find_form(path: Path) -> str:
@@ -55,9 +55,9 @@ def write_suggestions(path: Path, documents: Documents, left_out: Sequence[str] 
 
 def frame_texts(documents: Documents, left_out: Sequence[str] = ()) -> pl.DataFrame:
     """A row for each text, with lists; without the columns that are left out."""
-    names = [name for name in LISTS if name.removesuffix("s") not in left_out]
+    names = [name for name in LIST_COLUMNS if name.removesuffix("s") not in left_out]
     rows = [(one.doc_id, *(getattr(one, name) for name in names)) for one in documents]
-    return pl.DataFrame(rows, schema={"doc_id": pl.String, **{name: pl.List(LISTS[name]) for name in names}}, orient="row")
+    return pl.DataFrame(rows, schema={"doc_id": pl.String, **{name: pl.List(LIST_COLUMNS[name]) for name in names}}, orient="row")
 
 
 def _row_frame(documents: Documents) -> pl.DataFrame:
@@ -75,5 +75,5 @@ def _row_frame(documents: Documents) -> pl.DataFrame:
 def _frames(documents: Documents, make: Callable[[Documents], pl.DataFrame]) -> Iterator[pl.DataFrame]:
     """Frames of some texts each; at least one."""
     rest = iter(documents)
-    blocks = iter(lambda: list(islice(rest, TEXTS_AT_ONCE)), [])
+    blocks = iter(lambda: list(islice(rest, TEXTS_A_FRAME)), [])
     return map(make, chain([next(blocks, [])], blocks))

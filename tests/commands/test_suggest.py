@@ -203,7 +203,7 @@ def test_a_stopped_command_goes_on_after_the_last_whole_text(
             raise KeyboardInterrupt
         return suggest(self, ids, texts)
 
-    monkeypatch.setattr(suggest_module, "TEXTS_AT_ONCE", 5 * suggest_module.NETWORK_SHARE)
+    monkeypatch.setattr(suggest_module, "TEXTS_TOGETHER", 5 * suggest_module.NETWORK_SHARE)
     monkeypatch.setattr(Suggesting, "suggest", stop)
     with pytest.raises(KeyboardInterrupt):
         trained(path=str(new), output=str(out), reporter=listener)
