@@ -480,6 +480,13 @@ class SuggestOptions(Options):
         min_length=1,
         value="FILE",
     )
+    sheet: str | None = everyday(
+        None,
+        "Write a sheet for people who accept or reject labels (.xlsx, .csv, .tsv): heading and beginning of the text, label, score, band, "
+        "decision, evidence. `plant review import` reads it.",
+        min_length=1,
+        value="FILE",
+    )
 
 
 class ExplainOptions(Options):
@@ -501,6 +508,47 @@ class ExplainOptions(Options):
     text_column: str | None = option(None, "The column that holds the texts, or several (default: as in the run's corpus).", value="COLUMN")
     encoding: str | None = option(None, "Encoding of the texts (default: UTF-8, or that of the run's corpus where they are not UTF-8).")
     id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).", value="COLUMN")
+
+
+class ReviewExportOptions(Options):
+    """Options of `review export`."""
+
+    path: str | None = everyday(
+        None, "Texts, as `plant suggest` takes them, but for standard input (default: a split of the run).", argument=True
+    )
+    output: str = everyday(
+        "review.xlsx", "The sheet: .xlsx, .csv or .tsv; .jsonl holds whole texts.", short="-O", min_length=1, value="FILE"
+    )
+    split: SplitName = everyday("test", "The split of the run to review, where no texts are named.")
+    others: int = everyday(5, "Labels below the band `review` that are shown of each text, the likeliest first.", ge=0)
+    top_k: int = option(30, "Labels of each text that are looked at.", ge=1)
+    thresholds: str | None = option(
+        None, "Choose the bands by these thresholds of `plant thresholds`: its folder, its tag, or a file.", path="or name"
+    )
+    text_column: str | None = option(None, "The column that holds the texts, or several (default: as in the run's corpus).", value="COLUMN")
+    id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).", value="COLUMN")
+    micro_batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1)
+
+
+class ReviewImportOptions(Options):
+    """Options of `review import`."""
+
+    sheets: list[str] = option(
+        ..., "Reviewed sheets (.xlsx, .csv, .tsv), and the feedback of `plant serve` (.jsonl).", argument=True, path=True, min_length=1
+    )
+    output: str = everyday(
+        "corrected.jsonl", "The training records: doc_id, text, labels, reviewer, time.", short="-O", min_length=1, value="FILE"
+    )
+    texts: str | None = everyday(
+        None,
+        "The texts of the documents, as they were given to `plant suggest` or `plant review export` (default: the run's corpus).",
+        path=True,
+    )
+    undecided: Literal["drop", "keep"] = everyday(
+        "drop", "Labels of the band `assign` that nobody decided on. keep: they count as accepted, also where a document has no decision."
+    )
+    text_column: str | None = option(None, "The column of --texts that holds the texts (default: as in the run's corpus).", value="COLUMN")
+    id_column: str | None = option(None, "The column of --texts that holds the ids (default: as in the run's corpus).", value="COLUMN")
 
 
 class ThresholdOptions(Options):

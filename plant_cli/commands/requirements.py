@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from plant_cli.api import ArtefactError, StageContext
 from plant_cli.api.errors import missing_package
-from plant_cli.commands.command_options import EvalOptions, PredictOptions, ServeOptions, SuggestOptions
+from plant_cli.commands.command_options import EvalOptions, PredictOptions, ReviewExportOptions, ServeOptions, SuggestOptions
 from plant_cli.training.training_options import FinetuneOptions, PretrainOptions
 
 
@@ -46,6 +46,12 @@ def require_corpus(context: StageContext, options: EvalOptions) -> None:
 
 def require_model(context: StageContext, options: SuggestOptions) -> None:
     """For `suggest`."""
+    context.corpus()
+    context.input("finetune", context.tag)
+
+
+def require_reviewed(context: StageContext, options: ReviewExportOptions) -> None:
+    """For `review export`."""
     context.corpus()
     context.input("finetune", context.tag)
 

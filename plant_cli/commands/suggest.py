@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from plant_cli.api import Column, Result, SilentReporter, StageContext, Table, UsageError
 from plant_cli.commands.command_options import LABELS_ASSIGNED, LABELS_SUGGESTED, SuggestOptions
@@ -18,19 +20,20 @@ from plant_cli.scoring.excluded_labels import find_excluded
 from plant_cli.scoring.models import TrainedModel, has_network
 from plant_cli.scoring.new_texts import NewTexts, TextReader
 from plant_cli.scoring.opened_models import OpenModel, open_in
+from plant_cli.scoring.review_sheets import sheet_format, write_sheet
 from plant_cli.scoring.suggested_documents import SuggestedDocument, Suggesting, keeping
 from plant_cli.scoring.suggestion_files import find_form, frame_texts, write_suggestions
 from plant_cli.scoring.top_labels import Scoring
 
 TEXTS_TOGETHER = 1000  # that are read and scored together; a network takes this share of them
 NETWORK_SHARE = 8
+TEXT_IN_SHEET = 300  # characters
 
 
 def run(context: StageContext, options: SuggestOptions) -> Result:
-    """Score new texts and show the best labels, or write them to a table; the run does not change."""
-    output = _writable(options, force=context.force)
-    slow = has_network(context.input("finetune", context.tag))
-    new = _open_texts(context, options, TEXTS_TOGETHER // (NETWORK_SHARE if slow else 1))
+    """Score new texts and show the best labels, or write them to a table or a sheet; the run does not change."""
+    files = _writable(options, force=context.force)
+    new = _open_texts(context, options, texts_together(context))
     opened = open_in(context, None if options.thresholds is None else find_chosen(context, options.thresholds))
     if options.why:
         _require_scorers(opened.model)
@@ -43,20 +46,30 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
             reporter=SilentReporter(),
             should_stop=lambda: context.stopping,
             excluded=find_excluded(options.exclude, opened.labels),
-            reasons=options.why,
+            reasons=options.why or (options.sheet is not None and opened.model.scorers is not None),
         ),
         least=options.threshold,
         assigned=options.assigned,
+        kept=0 if options.sheet is None else TEXT_IN_SHEET,
     )
     left_out = [name for name, there in {"title": any(opened.labels.titles), "why": options.why}.items() if not there]
-    if output is not None:
-        counted = _write(context, options, suggesting, new, output, left_out)
-        return Result(data={"written": str(output), **counted}, summary=counted)
+    if files:
+        writers = {
+            path: write_sheet if path == Path(options.sheet or "") else partial(write_suggestions, left_out=left_out) for path in files
+        }
+        return write_kept(
+            context, suggesting, new, writers, options.model_dump(exclude={"output", "sheet", "path", "micro_batch"}, mode="json")
+        )
     speak = context.request.speak
     answers = suggesting.answer(new, SilentReporter() if speak or new.total == 1 else context.reporter)
     if speak is not None:
         return Result(summary=_count(_speak(answers, speak, left_out)))
     return _show(list(chain.from_iterable(answers)), opened, explained=options.why, titled="title" not in left_out)
+
+
+def texts_together(context: StageContext) -> int:
+    """How many texts are read and scored together."""
+    return TEXTS_TOGETHER // (NETWORK_SHARE if has_network(context.input("finetune", context.tag)) else 1)
 
 
 def _speak(answers: Iterable[list[SuggestedDocument]], speak: Callable[[str], None], left_out: list[str]) -> Iterator[SuggestedDocument]:
@@ -66,24 +79,38 @@ def _speak(answers: Iterable[list[SuggestedDocument]], speak: Callable[[str], No
         yield from documents
 
 
-def _write(
-    context: StageContext, options: SuggestOptions, suggesting: Suggesting, new: NewTexts, output: Path, left_out: list[str]
-) -> dict[str, int]:
-    """Write the output once all documents are done, which are kept beside it until then."""
-    record = context.input("finetune", context.tag) / STAGE_FILE
-    made_by = {"model": hash_file(record), "options": options.model_dump(exclude={"output", "path", "micro_batch"}, mode="json")}
-    with keeping(output, made_by, context.reporter, anew=context.force) as kept:
+def write_kept(
+    context: StageContext,
+    suggesting: Suggesting,
+    new: NewTexts,
+    writers: Mapping[Path, Callable[[Path, Iterable[SuggestedDocument]], None]],
+    made_by: Mapping[str, Any],
+) -> Result:
+    """Write files of suggestions once all texts are done, which are kept beside the first file until then.
+
+    Args:
+        context: of the command.
+        suggesting: how labels are suggested.
+        new: the texts.
+        writers: what writes each file.
+        made_by: the options of the command; with others nothing that is kept is used.
+    """
+    record = hash_file(context.input("finetune", context.tag) / STAGE_FILE)
+    first, *_ = writers
+    with keeping(first, {"model": record, "kept": suggesting.kept, **made_by}, context.reporter, anew=context.force) as kept:
         before = kept.number
         for documents in suggesting.answer(replace(new, blocks=kept.skip(new.blocks)), context.reporter, before):
             kept.add(documents)
         context.confirm_inputs()
-        write_suggestions(output, kept, left_out)
+        for path, write in writers.items():
+            write(path, kept)
         counted = _count(kept)
+    named = " and ".join(map(str, writers))
     context.reporter.note(
-        f"{show_count(counted['suggestions'], 'suggestion')} for {show_count(counted['documents'], 'text')} written to {output}: "
+        f"{show_count(counted['suggestions'], 'suggestion')} for {show_count(counted['documents'], 'text')} written to {named}: "
         f"{counted[ASSIGN]:,} to assign, {counted[REVIEW]:,} to review"
     )
-    return counted
+    return Result(data={"written": [str(path) for path in writers], **counted}, summary=counted)
 
 
 def _count(documents: Iterable[SuggestedDocument]) -> dict[str, int]:
@@ -121,8 +148,8 @@ def _require_scorers(model: TrainedModel) -> None:
         )
 
 
-def _writable(options: SuggestOptions, *, force: bool) -> Path | None:
-    """The path of the output; refuse what cannot be read or written before any work."""
+def _writable(options: SuggestOptions, *, force: bool) -> list[Path]:
+    """The files to write; refuse what cannot be read or written before any work."""
     if (options.path is None) == (options.text is None):
         raise UsageError(
             "there is nothing to label" if options.path is None else "both a file and a text are given",
@@ -132,15 +159,14 @@ def _writable(options: SuggestOptions, *, force: bool) -> Path | None:
         )
     if options.text is not None and not options.text.strip():
         raise UsageError("the text is empty", where="--text", expected="words to label", todo="give a text, or a table of texts")
-    output = None if options.output is None else Path(options.output)
-    if output is not None:
-        if options.path is not None and output.resolve() == Path(options.path).resolve():
-            raise UsageError(
-                "the suggestions would replace the texts", where=str(output), expected="another file", todo="choose another one with -O"
-            )
-        require_free(output, force=force)
-        find_form(output)
-    return output
+    forms = {options.output: find_form, options.sheet: sheet_format}
+    files = {Path(name): check for name, check in forms.items() if name is not None}
+    for file, check in files.items():
+        if options.path is not None and file.resolve() == Path(options.path).resolve():
+            raise UsageError("the suggestions would replace the texts", where=str(file), expected="another file", todo="choose another one")
+        require_free(file, force=force)
+        check(file)
+    return list(files)
 
 
 def _show(documents: list[SuggestedDocument], opened: OpenModel, *, explained: bool, titled: bool) -> Result:

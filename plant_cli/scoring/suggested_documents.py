@@ -12,14 +12,15 @@ from zlib import crc32
 
 import numpy as np
 
-from plant_cli.api import Reporter, UsageError
+from plant_cli.api import Reason, Reporter, UsageError
 from plant_cli.data.files import naming_full_disk, require_place
-from plant_cli.scoring.decisions import ASSIGN
+from plant_cli.scoring.decisions import ASSIGN, REJECT
 from plant_cli.scoring.new_texts import Block, NewTexts
 from plant_cli.scoring.opened_models import OpenModel, Trust
 from plant_cli.scoring.top_labels import Scoring, TopLabels
 
 HEADING = 100  # characters of a text's first line
+WORDS_OF_A_REASON = 5  # in a reason in few words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +34,7 @@ class SuggestedDocument:
     thresholds: list[float | None] = field(default_factory=list)  # from which score each is assigned; None: never
     bands: list[str] = field(default_factory=list)  # assign, review or reject
     why: list[str] = field(default_factory=list)  # empty if it was not asked for
+    evidence: list[str] = field(default_factory=list)  # why, in few words
     heading: str = ""  # the first line of the text
     text: str = ""  # as much of it as was asked for
     checksum: int = 0  # of the whole text
@@ -58,6 +60,7 @@ class Suggesting:
     least: float = 0.0  # score that a suggestion has at least
     assigned: bool = False  # whether only labels that reach their threshold are suggested
     kept: int | None = 0  # characters of a text that are kept with it; None: all
+    others: int | None = None  # labels of the band reject that are suggested, at most; None: any number
 
     def suggest(self, ids: list[str], texts: list[str]) -> tuple[list[SuggestedDocument], TopLabels]:
         """The documents, and their best labels as the model gives them."""
@@ -75,6 +78,7 @@ class Suggesting:
                 thresholds=[cut if cut < float("inf") else None for cut in cuts[row]],
                 bands=bands[row],
                 why=[reason.text for reason in top.reasons[row]] if self.scoring.reasons else [],
+                evidence=[_shorten(reason) for reason in top.reasons[row]] if self.scoring.reasons and self.kept != 0 else [],
                 heading=next((line.strip() for line in texts[row].splitlines() if line.strip()), "")[:HEADING] if self.kept != 0 else "",
                 text=texts[row][: self.kept],
                 checksum=_checksum(texts[row]),
@@ -84,6 +88,9 @@ class Suggesting:
                 for place, score in enumerate(document.scores)
                 if told and score >= self.least and (not self.assigned or bands[row][place] == ASSIGN)
             ]
+            if self.others is not None:
+                low = [place for place in wanted if bands[row][place] == REJECT]
+                wanted = sorted({*wanted} - {*low[self.others :]})
             documents.append(document if len(wanted) == len(labels) else document.take(wanted))
         return documents, top
 
@@ -188,6 +195,11 @@ def keeping(output: Path, made_by: Mapping[str, Any], reporter: Reporter, *, ane
             kept.path.unlink(missing_ok=True)
         raise
     kept.path.unlink()
+
+
+def _shorten(reason: Reason) -> str:
+    """A reason in few words: those of the text that it names, else its beginning."""
+    return ", ".join(reason.words[:WORDS_OF_A_REASON]) or reason.text[:HEADING]
 
 
 def _checksum(text: str) -> int:

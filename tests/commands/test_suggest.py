@@ -119,7 +119,7 @@ def test_titles_and_what_is_assigned_stand_in_the_file(trained: Any, tmp_path: P
     for name in ("out.csv", "out.parquet", "out.jsonl"):
         written = trained(text="fever and cough", top_k=3, output=str(tmp_path / name))
         assert written.tables == ()
-        assert written.data == {"written": str(tmp_path / name), **shown.summary}
+        assert written.data == {"written": [str(tmp_path / name)], **shown.summary}
     columns = ["doc_id", "labels", "titles", "scores", "bands"]
     found = pl.read_parquet(tmp_path / "out.parquet")
     assert found.columns == pl.read_ndjson(tmp_path / "out.jsonl").columns == columns

@@ -1,0 +1,216 @@
+"""`plant review`: sheets for people who accept and reject labels, and the training records that come of them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from plant_cli.api import Column, Corpus, LabelIndex, Result, SilentReporter, StageContext, Table, UsageError, near_names
+from plant_cli.commands.command_options import ReviewExportOptions, ReviewImportOptions
+from plant_cli.commands.suggest import TEXT_IN_SHEET, texts_together, write_kept
+from plant_cli.data.files import require_free
+from plant_cli.data.tables import name_beside, output_format, write_table
+from plant_cli.evaluation.systems import find_chosen
+from plant_cli.report.text import show_count
+from plant_cli.scoring.decisions import ASSIGN
+from plant_cli.scoring.new_texts import STDIN, NewTexts, TextReader
+from plant_cli.scoring.opened_models import open_in
+from plant_cli.scoring.review_sheets import ACCEPT, REJECT_LABEL, ReviewedRow, read_sheet, sheet_format, write_sheet
+from plant_cli.scoring.suggested_documents import Suggesting
+from plant_cli.scoring.top_labels import Scoring
+
+SHOWN = 10  # conflicts in the table
+
+
+def export_sheet(context: StageContext, options: ReviewExportOptions) -> Result:
+    """Score a split of the run, or new texts, and write a sheet; the run does not change."""
+    output = Path(options.output)
+    if options.path in (STDIN, options.output):
+        what = "a sheet would replace the texts" if options.path == options.output else "standard input cannot be read again"
+        raise UsageError(what, where=f"plant review export {options.path}", expected="a file of texts", todo="name another file")
+    require_free(output, force=context.force)
+    whole = sheet_format(output) == ".jsonl"
+    new = _open(context, options)
+    opened = open_in(context, None if options.thresholds is None else find_chosen(context, options.thresholds))
+    suggesting = Suggesting(
+        opened=opened,
+        scoring=Scoring(
+            name="texts",
+            k=options.top_k,
+            batch=options.micro_batch,
+            reporter=SilentReporter(),
+            should_stop=lambda: context.stopping,
+            reasons=opened.model.scorers is not None,
+        ),
+        kept=None if whole else TEXT_IN_SHEET,
+        others=options.others,
+    )
+    made_by = options.model_dump(exclude={"output", "path", "micro_batch"}, mode="json")
+    return write_kept(context, suggesting, new, {output: write_sheet}, made_by)
+
+
+def _open(context: StageContext, options: ReviewExportOptions) -> NewTexts:
+    size = texts_together(context)
+    if options.path is not None:
+        return _reader(context, options.text_column, options.id_column).open(options.path, size)
+    split = context.corpus().split(options.split)
+    ids, texts, starts = list(split.doc_ids), list(split.texts), range(0, len(split), size)
+    return NewTexts(blocks=((ids[start : start + size], texts[start : start + size]) for start in starts), total=len(split))
+
+
+def _reader(context: StageContext, text_column: str | None, id_column: str | None) -> TextReader:
+    return TextReader(data=context.data, reporter=context.reporter, text_column=text_column, id_column=id_column)
+
+
+def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result:
+    """Read decisions and write the documents that they correct as training records; the run does not change."""
+    output = Path(options.output)
+    require_free(output, force=context.force)
+    output_format(output)
+    aside = name_beside(output.with_suffix(".jsonl"), "aside")
+    require_free(aside, force=context.force)
+    corpus = context.corpus()
+    rows = [row for sheet in options.sheets for row in read_sheet(Path(sheet), context.reporter)]
+    named, lost = _name_labels(rows, corpus.labels)
+    known = _find_texts(context, options, corpus, named)
+    refused = [(row, "the document is not known") for row in named if row.doc_id not in known]
+    decided = [row for row in named if row.doc_id in known]
+    conflicts = _find_conflicts(decided)
+    records = list(_correct(decided, known, conflicts, keep=options.undecided == "keep"))
+    if not records:
+        raise UsageError(
+            "no document has a decision that can be used",
+            where=", ".join(options.sheets),
+            expected=f"{ACCEPT} or {REJECT_LABEL} in the column decision, and ids of documents and labels as they were exported",
+            todo="review the sheet first; `--undecided keep` takes what is assigned; --texts names the file with the texts",
+        )
+    write_table(pl.DataFrame(records, schema=RECORD_SCHEMA), output)
+    unused = [*lost, *refused]
+    if unused:
+        write_table(pl.DataFrame([{**asdict(row), "why": why} for row, why in unused]), aside)
+        for why in dict.fromkeys(why for _, why in unused):
+            those = [row for row, reason in unused if reason == why]
+            near = near_names(those[0].doc_id, list(known)) if why.startswith("the document") else ""
+            first = f"'{those[0].doc_id}' in {those[0].place}{f' ({near})' if near.startswith('did') else ''}"
+            if why.startswith("the label"):
+                first = f"'{those[0].label or those[0].title}' in {those[0].place}"
+            context.reporter.warn(f"{why}: {show_count(len(those), 'row')} kept in {aside}, first {first}")
+    return _tell(decided, records, conflicts, output)
+
+
+RECORD_SCHEMA: dict[str, Any] = {
+    "doc_id": pl.String,
+    "text": pl.String,
+    "labels": pl.List(pl.String),
+    "reviewer": pl.String,
+    "time": pl.String,
+}
+Known = Mapping[str, tuple[str, Sequence[str]]]  # text and gold labels of documents, by id
+
+
+def _name_labels(rows: Iterable[ReviewedRow], labels: LabelIndex) -> tuple[list[ReviewedRow], list[tuple[ReviewedRow, str]]]:
+    """The rows with ids of labels of the run, by id or else by title; and those of other labels."""
+    ids, titles = set(labels.ids), Counter(title for title in labels.titles if title)
+    by_title = {title: label for label, title in zip(labels.ids, labels.titles, strict=True) if title and titles[title] == 1}
+    named, lost = [], []
+    for row in rows:
+        label = row.label if row.label in ids else by_title.get(row.title if not row.label else row.label)
+        if label is None:
+            lost.append((row, "the label is retired or unknown"))
+        else:
+            named.append(ReviewedRow(**{**asdict(row), "label": label}))
+    return named, lost
+
+
+def _find_texts(context: StageContext, options: ReviewImportOptions, corpus: Corpus, rows: Sequence[ReviewedRow]) -> Known:
+    """Text and gold labels of the documents: of --texts, else whole texts in JSON lines, else the run's corpus."""
+    wanted = {row.doc_id for row in rows}
+    known: dict[str, tuple[str, Sequence[str]]] = {}
+    if options.texts is not None:
+        for ids, texts in _reader(context, options.text_column, options.id_column).open(options.texts).blocks:
+            known |= {doc_id: (text, ()) for doc_id, text in zip(ids, texts, strict=True) if doc_id in wanted}
+        return known
+    whole = {row.doc_id: row.text for row in rows if row.text and row.whole}
+    for name in corpus.sizes:
+        if wanted <= known.keys():
+            break
+        split = corpus.split(name)
+        for at, doc_id in enumerate(split.doc_ids):
+            if doc_id in wanted and (doc_id not in whole or whole[doc_id] == split.texts[at]):
+                gold = [corpus.labels.ids[label] for label in split.gold.indices[split.gold.indptr[at] : split.gold.indptr[at + 1]]]
+                known[doc_id] = (split.texts[at], gold)
+    return {**{doc_id: (text, ()) for doc_id, text in whole.items()}, **known}
+
+
+def _find_conflicts(rows: Iterable[ReviewedRow]) -> dict[tuple[str, str], list[ReviewedRow]]:
+    """The decisions on a label of a document, where they differ."""
+    decisions = defaultdict[tuple[str, str], list[ReviewedRow]](list)
+    for row in rows:
+        if row.decision:
+            decisions[row.doc_id, row.label].append(row)
+    return {pair: found for pair, found in decisions.items() if len({row.decision for row in found}) > 1}
+
+
+def _correct(
+    rows: Iterable[ReviewedRow], known: Known, conflicts: Mapping[tuple[str, str], Any], *, keep: bool
+) -> Iterator[dict[str, Any]]:
+    """A record for each document: its gold labels, where it has any, with those that were accepted and without those rejected."""
+    documents = defaultdict[str, list[ReviewedRow]](list)
+    for row in rows:
+        documents[row.doc_id].append(row)
+    for doc_id, found in documents.items():
+        decided = [row for row in found if row.decision and (doc_id, row.label) not in conflicts]
+        if not decided and not keep:
+            continue
+        text, gold = known[doc_id]
+        said = {row.label: row.decision for row in decided}
+        assigned = [row.label for row in found if keep and row.band == ASSIGN and (doc_id, row.label) not in conflicts]
+        labels = dict.fromkeys([*gold, *assigned, *(label for label, decision in said.items() if decision == ACCEPT)])
+        yield {
+            "doc_id": doc_id,
+            "text": text,
+            "labels": [label for label in labels if said.get(label) != REJECT_LABEL],
+            "reviewer": ", ".join(dict.fromkeys(row.who for row in decided)),
+            "time": max((row.time for row in decided), default=""),
+        }
+
+
+def _tell(
+    rows: Sequence[ReviewedRow],
+    records: Sequence[Mapping[str, Any]],
+    conflicts: Mapping[tuple[str, str], Sequence[ReviewedRow]],
+    output: Path,
+) -> Result:
+    counts = {
+        "documents": len(records),
+        "accepted": sum(row.decision == ACCEPT for row in rows),
+        "rejected": sum(row.decision == REJECT_LABEL for row in rows),
+        "undecided": sum(not row.decision for row in rows),
+        "conflicts": len(conflicts),
+    }
+    tables = [
+        Table(title=f"Written to {output}", columns=[Column(name=name, kind="count") for name in counts], rows=[list(counts.values())])
+    ]
+    if conflicts:
+        listed = [
+            [doc_id, label, found[0].title, "; ".join(f"{row.who}: {row.decision}" for row in found)]
+            for (doc_id, label), found in list(conflicts.items())[:SHOWN]
+        ]
+        tables.append(
+            Table(
+                title="Conflicts: these labels stay as they were",
+                columns=[Column(name=name) for name in ("document", "label", "title", "decisions")],
+                rows=listed,
+                notes=[f"{len(conflicts) - SHOWN} more: --format json lists all"] if len(conflicts) > SHOWN else [],
+            )
+        )
+    every = [
+        {"doc_id": doc_id, "label": label, "decisions": {row.place: [row.who, row.decision] for row in found}}
+        for (doc_id, label), found in conflicts.items()
+    ]
+    return Result(tables=tables, data={**counts, "conflicts": every, "written": str(output)}, summary=counts)

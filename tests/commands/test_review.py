@@ -1,0 +1,110 @@
+"""Sheets for reviewers, and training records from what they decided."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from plant_cli.api import Result, SilentReporter, UsageError
+from plant_cli.scoring.review_sheets import REVIEW_COLUMNS
+
+
+@pytest.fixture
+def scored(prepared: Any, tmp_path: Path) -> Any:
+    """`scored(**options)` runs `review export` of the test split, `scored.read(sheets, …)` reads what was decided."""
+    clinic = prepared("scorers")
+
+    def export(**options: Any) -> Result:
+        return clinic("review export", flags={"review export": options})
+
+    def read(rows: list[dict[str, Any]], reporter: SilentReporter | None = None, **options: Any) -> tuple[Result, list[dict[str, Any]]]:
+        sheet, out = tmp_path / "ann.jsonl", tmp_path / "corrected.jsonl"
+        pl.DataFrame(rows).write_ndjson(sheet)
+        given = {"sheets": [str(sheet)], "output": str(out), **options}
+        found = clinic("review import", flags={"review import": given}, reporter=reporter or SilentReporter(), force=True)
+        return found, pl.read_ndjson(out).to_dicts()
+
+    export.clinic, export.read = clinic, read  # type: ignore[attr-defined]
+    return export
+
+
+def row(doc_id: str, label: str, decision: str, **more: Any) -> dict[str, Any]:
+    said = {"text": f"text of {doc_id}", "title": "", "band": "review", "who": "ann", "time": "2026-01-02", "decision": decision}
+    return {"doc_id": doc_id, "label": label, **said, **more}
+
+
+def test_a_split_is_exported_with_evidence_and_a_few_other_labels(scored: Any, tmp_path: Path) -> None:
+    scored(output=str(tmp_path / "r.csv"), split="validation", others=2)
+    frame = pl.read_csv(tmp_path / "r.csv")
+    assert frame.columns == list(REVIEW_COLUMNS)
+    assert frame.filter(band="reject").group_by("doc_id").len()["len"].max() == 2
+    assert set(frame["decision"]) == {""}
+    assert (frame["evidence"] != "").any()
+    assert frame["text"].str.len_chars().max() <= 300
+    assert frame.group_by("doc_id", maintain_order=True).agg(pl.col("score").is_sorted(descending=True))["score"].all()
+
+
+def test_decisions_become_records(scored: Any) -> None:
+    labels = list(pl.read_parquet(scored.clinic.path / "corpus" / "labels.parquet")["label"])
+    a, b, c = labels[:3]
+    rows = [row("1", a, "accept"), row("1", b, "reject"), row("1", c, "", band="assign"), row("2", a, "", band="assign")]
+    found, records = scored.read(rows)
+    assert records == [{"doc_id": "1", "text": "text of 1", "labels": [a], "reviewer": "ann", "time": "2026-01-02"}]
+    assert found.summary == {"documents": 1, "accepted": 1, "rejected": 1, "undecided": 2, "conflicts": 0}
+    _, records = scored.read(rows, undecided="keep")
+    assert [(one["doc_id"], one["labels"], one["reviewer"]) for one in records] == [("1", [c, a], "ann"), ("2", [a], "")]
+
+
+def test_conflicts_are_listed_and_change_nothing(scored: Any) -> None:
+    a, b, *_ = pl.read_parquet(scored.clinic.path / "corpus" / "labels.parquet")["label"]
+    found, records = scored.read(
+        [row("1", a, "accept"), row("1", a, "reject", who="ben", time="2026-01-03"), row("1", b, "accept", who="ben")]
+    )
+    assert [(one["labels"], one["reviewer"]) for one in records] == [([b], "ben")]
+    assert found.tables[1].rows == [["1", a, "", "ann: accept; ben: reject"]]
+    assert found.data["conflicts"][0]["label"] == a
+
+
+def test_rows_that_cannot_be_used_are_told_and_kept_aside(scored: Any, tmp_path: Path) -> None:
+    frame = pl.read_parquet(scored.clinic.path / "corpus" / "labels.parquet")
+    label, title = frame["label"][0], frame["title"][0]
+    listener, sheet = SilentReporter(), tmp_path / "ann.jsonl"
+    (tmp_path / "texts.csv").write_text("doc_id,text\n1,the whole text\n")
+    rows = [
+        row("1", "", "accept", title=title),
+        row("1", "retired", "accept"),
+        row("one", label, "accept"),
+        row("1", "", "reject", title="?"),
+    ]
+    _, records = scored.read(rows, listener, texts=str(tmp_path / "texts.csv"))
+    assert [(one["doc_id"], one["text"], one["labels"]) for one in records] == [("1", "the whole text", [label])]
+    aside = tmp_path / "corrected.aside.jsonl"
+    assert listener.warnings == [
+        f"the label is retired or unknown: 2 rows kept in {aside}, first 'retired' in {sheet}, row 2",
+        f"the document is not known: 1 row kept in {aside}, first 'one' in {sheet}, row 3",
+    ]
+    assert pl.read_ndjson(aside)["why"].to_list() == ["the label is retired or unknown"] * 2 + ["the document is not known"]
+
+
+def test_documents_of_the_run_keep_their_other_labels(scored: Any, tmp_path: Path) -> None:
+    scored(output=str(tmp_path / "r.csv"), split="validation")
+    frame = pl.read_csv(tmp_path / "r.csv", infer_schema=False)
+    first = frame["doc_id"][0]
+    frame.with_columns(decision=pl.when(pl.int_range(pl.len()) == 0).then(pl.lit("reject"))).write_csv(tmp_path / "ben.csv")
+    out = tmp_path / "c.jsonl"
+    found = scored.clinic("review import", flags={"review import": {"sheets": [str(tmp_path / "ben.csv")], "output": str(out)}})
+    [record] = pl.read_ndjson(out).to_dicts()
+    assert (record["doc_id"], record["reviewer"], found.summary["rejected"]) == (first, "ben", 1)
+    assert frame["label"][0] not in record["labels"]
+    assert record["text"].startswith(frame["text"][0])
+
+
+def test_without_a_decision_there_is_nothing_to_write(scored: Any) -> None:
+    label = pl.read_parquet(scored.clinic.path / "corpus" / "labels.parquet")["label"][0]
+    with pytest.raises(UsageError, match="no document has a decision that can be used"):
+        scored.read([row("1", label, "")])
+    with pytest.raises(UsageError, match="standard input cannot be read again"):
+        scored(path="-", output="r.csv")
