@@ -132,7 +132,8 @@ def _explain(context: StageContext, opened: OpenModel, texts: Sequence[tuple[str
     ids, given = [document for document, _ in texts], [text for _, text in texts]
     scoring = Scoring(name="texts", k=k, batch=1, reporter=context.reporter, should_stop=lambda: context.stopping)
     top = opened.model.score(given, scoring)
-    told = opened.find_told(ids, given, top)
+    opened.warn_of_unknown(ids, opened.find_trust(given, top))
+    told = opened.find_told(given, top)
     explained = []
     with context.reporter.progress("explaining", len(texts), "texts") as task:
         for (document, text), speaks, best in zip(texts, told, top.labels.tolist(), strict=True):
