@@ -39,6 +39,21 @@ SPECS = (
             "plant ablate recommended --change 'uniform attention: finetune.init=random' --path data.parquet",
         ),
     ),
+    by_hand(
+        name="sweep",
+        summary="Try values of a recipe and find the best ones on validation.",
+        options=options.SweepOptions,
+        run="plant_cli.commands.sweep:run",
+        help="What trials share is computed once, what is done is skipped, test is never read; best.yaml in the run has the best values.",
+        sections=("data", "model", "machine"),
+        writes=False,
+        takes=("force",),
+        order=10,
+        examples=(
+            "plant sweep recommended --over finetune.rate_head=1e-4,3e-4,1e-3 --path data.parquet",
+            "plant sweep recommended --over finetune.rate_head=1e-5..1e-2 --over model.decoder.heads=1,4,8 --trials 20 --hours 2",
+        ),
+    ),
     StageSpec(
         name="clean",
         summary="Remove from a run what can be made again: caches, checkpoints of finished stages, failed attempts.",

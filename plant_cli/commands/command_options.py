@@ -229,6 +229,23 @@ class AblateOptions(RunOptions):
     )
 
 
+class SweepOptions(Options):
+    """Options of `plant sweep`."""
+
+    recipe: str = option(help="The recipe, a file or the name of a shipped one.", argument=True)
+    over: list[str] = everyday(
+        ...,
+        "A value and what to try: finetune.rate_head=1e-4,1e-3 (each) or finetune.rate_head=1e-5..1e-2 (any between); repeatable.",
+        min_length=1,
+    )
+    trials: int | None = everyday(
+        None, "Trainings at most, with values chosen by what earlier ones reached. Default: all combinations.", ge=1
+    )
+    metric: str = everyday("MAP", "The figure of validation that should be high.", short="-m")
+    hours: float | None = everyday(None, "Begin no trial after this time.", gt=0)
+    figures: str | None = everyday(None, "Draw the figure over each number that was tried, as SVG and PNG, into this folder.")
+
+
 class CleanOptions(Options):
     """Options of `plant clean`."""
 

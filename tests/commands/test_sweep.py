@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import pytest
+import yaml
+from builders import run_at
+from laboratory import CLINIC
+
+from plant_cli.api import RecipeError, UsageError
+
+RECIPE = "mig: {k: 10}\nfinetune: {network: false, scorers: [words]}\neval: {}\n"
+SCORERS = "finetune.scorers=[words],[titles],[words, titles]"
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    """Run `plant sweep` on a small made-up clinic; scorers alone are trained."""
+
+    def run(*over, text=RECIPE, **options):
+        (tmp_path / "r.yaml").write_text(text)
+        flags = {"sweep": {"recipe": str(tmp_path / "r.yaml"), "over": list(over), **options}}
+        return run_at(tmp_path / "run", "sweep", CLINIC[0], flags=flags)
+
+    return run
+
+
+def test_every_combination_is_trained_and_the_best_is_written(sweep, tmp_path):
+    result = sweep(SCORERS, figures=str(tmp_path / "figures"))
+    trials = result.data["trials"]
+    assert [trial["figure"] for trial in trials] == sorted((trial["figure"] for trial in trials), reverse=True)
+    assert {str(trial["values"]["finetune.scorers"]) for trial in trials} == {"['words']", "['titles']", "['words', 'titles']"}
+    assert next(trial["folder"] for trial in trials if trial["values"]["finetune.scorers"] == ["words"]) == "finetune"  # as in the recipe
+    best = yaml.safe_load((tmp_path / "run" / "best.yaml").read_text())
+    assert best["finetune"] == {"scorers": trials[0]["values"]["finetune.scorers"]}
+    assert run_at(tmp_path / "run", "recipe check", flags={"recipe check": {"recipe": str(tmp_path / "run" / "best.yaml")}})
+    assert result.data["files"] == []  # lists are no numbers
+
+
+def test_test_is_never_read_and_what_is_done_is_skipped(sweep, tmp_path):
+    sweep(SCORERS)
+    assert not [path.name for path in (tmp_path / "run").iterdir() if path.name.startswith(("eval", "predict", "significance"))]
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").glob("*/stage.json")}
+    again = sweep(SCORERS)
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").glob("*/stage.json")} == before
+    assert len(again.data["trials"]) == 3
+
+
+def test_a_range_is_searched_and_drawn(sweep, tmp_path):
+    pytest.importorskip("optuna")
+    first = sweep("mig.k=2..64", trials=3, figures=str(tmp_path / "figures")).data
+    tried = [trial["values"]["mig.k"] for trial in first["trials"]]
+    assert all(isinstance(k, int) and 2 <= k <= 64 for k in tried)
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["mig.k.png", "mig.k.svg"]
+    assert sweep("mig.k=2..64", trials=3).data["trials"] == first["trials"]  # one seed, one search
+
+
+def test_a_trial_that_fails_is_told_and_the_others_go_on(sweep):
+    table = sweep("mig.k=5,-1").tables[0]
+    errors = {row[0]: row[-1] for row in table.rows}
+    assert errors[5] == ""
+    assert "k' cannot be -1" in errors[-1]
+    assert "1 trials failed" in table.notes
+    with pytest.raises(RecipeError, match="k' cannot be -2"):
+        sweep("mig.k=-2,-1")
+
+
+@pytest.mark.parametrize(
+    ("over", "says"),
+    [
+        (["finetune.epochs"], "gives nothing to try"),
+        (["finetune.epochs="], "gives nothing to try"),
+        (["epochs=1,2"], "gives nothing to try"),
+        (["finetune.epochs=9..3"], "gives nothing to try"),
+        (["data.documents=5,6"], "gives nothing to try"),
+        (["finetune.epochs=1..3"], "a range has no end"),
+    ],
+)
+def test_what_cannot_be_tried_is_refused(sweep, tmp_path, over, says):
+    with pytest.raises(UsageError, match=says):
+        sweep(*over)
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_unknown_figure_and_a_recipe_that_trains_nothing_are_told(sweep):
+    with pytest.raises(UsageError, match="does not measure 'P@7'") as caught:
+        sweep("mig.k=5,10", metric="P@7")
+    assert "MAP" in caught.value.expected
+    with pytest.raises(RecipeError, match="trains nothing"):
+        sweep("mig.k=5,10", text="mig: {}\n")
