@@ -75,7 +75,6 @@ class Contents:
 def render(contents: Contents, drawn: dict[str, str]) -> str:
     """The page; everything that comes from data is escaped, and nothing is fetched."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
 
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -83,7 +82,7 @@ def render(contents: Contents, drawn: dict[str, str]) -> str:
     environment.filters.update(clean=printable_cell, prose=set_commands)
     environment.globals.update(numbers=NUMBER_KINDS, format_row=format_row)
     sources = {name: f"data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()}" for name, svg in drawn.items()}
-    style = Markup((HERE / "style.css").read_text("utf-8"))
+    style = (HERE / "style.css").read_text("utf-8")
     return environment.get_template("page.html.jinja").render(page=contents, sources=sources, style=style)
 
 
