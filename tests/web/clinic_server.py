@@ -58,7 +58,7 @@ class Clinic(BaseHTTPRequestHandler):
         self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
 
     def _answer(self, body: Any) -> None:
-        path, _, query = self.path.partition("?")
+        path, _, query = self.path.removeprefix("/folder").partition("?")
         self.server.seen.append((path, body))
         if not path.startswith("/api/"):
             name = "index.html" if path == "/" else path.removeprefix("/page/")

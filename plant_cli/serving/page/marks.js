@@ -2,28 +2,35 @@
 
 import { element } from "./texts.js";
 
-const FAINTEST = 0.08; // of the strongest word of a label: what is fainter is not lit
+const FAINTEST = 0.12; // of the strongest word of a label, by network or scorers: what is fainter is not marked
+export const LEAST_WEIGHT = 0.005; // log-odds: what is less is not shown
 const LEVELS = 3;
-const MOST = 2000; // words of a label that are marked, strongest first
+const MOST = 2000; // words of a label that are marked at most
+
+let counted = {}; // the text whose characters were counted last, and where they are
 
 /** The UTF-16 offset of a code point, which is how the server counts. */
 function offsets(text) {
-  if (!/[\u{10000}-\u{10ffff}]/u.test(text)) return (point) => Math.min(point, text.length);
-  const at = [];
-  for (let i = 0; i < text.length; i += text.codePointAt(i) > 0xffff ? 2 : 1) at.push(i);
-  return (point) => at[point] ?? text.length;
+  if (counted.text === text) return counted.at;
+  const places = [];
+  const astral = /[\u{10000}-\u{10ffff}]/u.test(text);
+  for (let i = 0; astral && i < text.length; i += text.codePointAt(i) > 0xffff ? 2 : 1) places.push(i);
+  counted = { text, at: astral ? (point) => places[point] ?? text.length : (point) => Math.min(point, text.length) };
+  return counted.at;
 }
 
 /** The stretches of a text that words of explanations cover, in order: [{start, end, speaks: [{label, network, weight}]}]. */
 export function stretches(text, explanations) {
   const at = offsets(text);
-  const words = explanations.flatMap(({ label, parts }) => {
-    const all = parts.flatMap(({ name, words: named }) => named.map((word) => ({ ...word, label, network: name === "network" })));
-    const strength = (word) => Math.abs(word.weight);
-    const strongest = all.sort((one, other) => strength(other) - strength(one)).slice(0, MOST);
-    const seen = strongest.filter((word) => strength(word) > strength(strongest[0]) * FAINTEST);
-    return seen.map((word) => ({ ...word, start: at(word.start), end: at(word.end) }));
-  });
+  const strength = (word) => Math.abs(word.weight);
+  const words = explanations.flatMap(({ label, parts }) =>
+    [true, false].flatMap((network) => {
+      const all = parts.flatMap((part) => ((part.name === "network") === network ? part.words : []));
+      const strongest = all.sort((one, other) => strength(other) - strength(one)).slice(0, MOST);
+      const seen = strongest.filter((word) => strength(word) > strength(strongest[0]) * FAINTEST);
+      return seen.map(({ start, end, weight }) => ({ label, network, weight, start: at(start), end: at(end) }));
+    }),
+  );
   const borders = [...new Set(words.flatMap(({ start, end }) => [start, end]))].sort((one, other) => one - other);
   const place = new Map(borders.map((border, i) => [border, i]));
   const found = borders.map((start, i) => ({ start, end: borders[i + 1], speaks: [] }));
@@ -39,14 +46,14 @@ export function strongestWords(text, words, count) {
     const word = text.slice(at(start), at(end)).toLowerCase();
     sums.set(word, (sums.get(word) ?? 0) + weight);
   }
-  const all = [...sums].map(([word, weight]) => ({ word, weight })).filter(({ weight }) => Math.abs(weight) >= 0.005);
+  const all = [...sums].map(([word, weight]) => ({ word, weight })).filter(({ weight }) => Math.abs(weight) >= LEAST_WEIGHT);
   return all.sort((one, other) => Math.abs(other.weight) - Math.abs(one.weight)).slice(0, count);
 }
 
 export class MarkedText {
   /** point(word, sums): called with a word and what it says by label (a Map of log-odds), or without where no word is pointed at. */
   constructor(box, point) {
-    Object.assign(this, { box, point, lit: [], marks: new Map() });
+    Object.assign(this, { box, point, lit: [], label: null, marks: new Map(), speaks: new Map() });
     box.addEventListener("pointerover", ({ target }) => this.#pointAt(target));
     box.addEventListener("pointerleave", () => this.#pointAt(document.activeElement));
     box.addEventListener("focusin", ({ target }) => this.#pointAt(target));
@@ -59,6 +66,7 @@ export class MarkedText {
     this.marks = new Map(); // by label: [{span, network, scorers}]
     this.speaks = new Map(); // by span: the labels it speaks for
     this.lit = [];
+    this.label = null;
     let end = 0;
     for (const stretch of stretches(text, explanations)) {
       const span = element("span", { class: "word", tabindex: "-1", "data-start": stretch.start }, text.slice(stretch.start, stretch.end));
@@ -84,6 +92,8 @@ export class MarkedText {
 
   /** Light up the words of one label; seek: bring the strongest one into view. */
   light(label, seek = false) {
+    if (label === this.label && !seek) return;
+    this.label = label;
     for (const { dataset } of this.lit) {
       delete dataset.network;
       delete dataset.scorers;
@@ -91,15 +101,13 @@ export class MarkedText {
     const marks = this.marks.get(label) ?? [];
     const size = ({ network, scorers }) => Math.max(Math.abs(network), Math.abs(scorers));
     const most = marks.reduce((found, mark) => Math.max(found, size(mark)), 0);
-    const seen = marks.filter((mark) => size(mark) > most * FAINTEST);
-    for (const { span, ...weights } of seen) {
+    for (const { span, ...weights } of marks) {
       for (const [kind, weight] of Object.entries(weights)) {
-        if (Math.abs(weight) > most * FAINTEST)
-          span.dataset[kind] = `${weight > 0 ? "for" : "against"}${Math.ceil((LEVELS * Math.abs(weight)) / most)}`;
+        if (weight) span.dataset[kind] = `${weight > 0 ? "for" : "against"}${Math.ceil((LEVELS * Math.abs(weight)) / most)}`;
       }
     }
-    this.lit = seen.map(({ span }) => span);
-    if (seek && seen.length) this.#bringIntoView(seen.find((mark) => size(mark) === most).span);
+    this.lit = marks.map(({ span }) => span);
+    if (seek && most) this.#bringIntoView(marks.find((mark) => size(mark) === most).span);
   }
 
   /** Go to the next (1) or previous (-1) word that is lit. */
@@ -118,7 +126,7 @@ export class MarkedText {
   }
 
   #pointAt(target) {
-    const sums = this.speaks?.get(target);
+    const sums = this.speaks.get(target);
     this.point(sums ? target.textContent : null, sums);
   }
 }

@@ -34,7 +34,9 @@ const list = new LabelList(part("bands"), {
   },
   point: (label) => marked.light(label ?? list.current),
   decide,
-  acceptAll: () => decideAll([...list.rows.values()].filter((row) => row.band === "assign" && !row.decision).map(({ label }) => label)),
+  acceptAll() {
+    for (const { label, band, decision } of list.rows.values()) if (band === "assign" && !decision) decide(label, "accept");
+  },
 });
 
 const marked = new MarkedText(part("reading"), (word, sums) => {
@@ -172,7 +174,7 @@ function suggest() {
 }
 
 function setBusy(busy) {
-  part("labels").ariaBusy = busy;
+  part("labels").setAttribute("aria-busy", busy);
   part("suggest").disabled = busy;
   if (busy) tell(say("working"));
   else if (part("status").textContent === say("working")) tell("");
@@ -252,25 +254,24 @@ function decide(label, decision) {
   showDecisions();
 }
 
-function decideAll(labels) {
-  for (const label of labels) decide(label, "accept");
-}
-
 function undo() {
   const [label, before] = history.pop() ?? [];
-  if (!list.rows.has(label)) return;
-  list.decide(label, before);
-  unsent = true;
-  tell(say("undone", { name: nameOf(list.rows.get(label)) }));
+  const row = list.rows.get(label);
+  if (row) {
+    list.decide(label, before);
+    unsent = true;
+    tell(say("undone", { name: nameOf(row) }));
+  }
   showDecisions();
 }
 
 function showDecisions() {
   const rows = text === null ? [] : [...list.rows.values()];
   const count = (decision) => rows.filter((row) => row.decision === decision).length;
-  part("decided").textContent = history.length ? say("decided", { accepted: count("accept"), rejected: count("reject") }) : "";
+  const [accepted, rejected] = [count("accept"), count("reject")];
+  part("decided").textContent = accepted + rejected ? say("decided", { accepted, rejected }) : "";
   part("undo").disabled = !history.length;
-  part("send").disabled = !unsent;
+  part("send").disabled = !unsent || accepted + rejected === 0;
   part("export").hidden = text === null;
 }
 
@@ -326,7 +327,7 @@ function showFound(answer) {
     element(
       "li",
       { role: "option", id: `found-${i}`, onpointerdown: (event) => (event.preventDefault(), pick(i)) },
-      element("span", { class: "title" }, nameOf(one)),
+      element("span", { class: "title", dir: "auto" }, nameOf(one)),
       element("span", { class: "pale" }, [...(one.title ? [shorten(one.label)] : []), say("documents", { n: one.documents })].join(" · ")),
     ),
   );
@@ -386,8 +387,9 @@ function decideHere(decision) {
 
 document.addEventListener("keydown", (event) => {
   const { key, target } = event;
+  if (document.querySelector("dialog[open]")) return;
   if (key === "Enter" && (event.ctrlKey || event.metaKey)) return void (event.preventDefault(), suggest());
-  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (key === "Escape" && list.current !== null) return list.open(list.current, { focus: true });
   if (target.closest("input, textarea, select")) return;
   const inList = target.closest("#bands") && { ArrowDown: KEYS.j, ArrowUp: KEYS.k }[key];
@@ -397,9 +399,7 @@ document.addEventListener("keydown", (event) => {
   does();
 });
 
-function showHelp() {
-  part("help").showModal();
-}
+const showHelp = () => part("help").showModal();
 
 fillTexts();
 part("start").append(element("ol", {}, ...texts.start.map((step) => element("li", {}, step))));
