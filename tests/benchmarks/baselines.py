@@ -35,7 +35,7 @@ from plant_cli.evaluation.aligned import build_input, read_predictions
 from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.counters import choose, compute_families, compute_value
 from plant_cli.evaluation.gold import Gold, read_gold
-from plant_cli.evaluation.measures import measure_bins
+from plant_cli.evaluation.measures import Bounds, measure_bins
 from tests.benchmarks.fusions import FUSIONS, KEPT, Scored, fit_fusion, fuse, list_best, match_titles, squash
 
 COLUMNS = ("P@1", "P@3", "P@5", "nDCG@5", "PSP@1", "PSP@5", "R@10", "R@50")
@@ -132,11 +132,11 @@ def write(path: Path, scored: Scored, doc_ids: Sequence[str], labels: Sequence[s
         frame.write_parquet(temporary)
 
 
-def measure(path: Path, gold: Gold) -> dict[str, float]:
-    """The columns, in points."""
+def measure(path: Path, gold: Gold, bins: Bounds = BINS) -> dict[str, float]:
+    """The columns, in points, and the recall of labels in bins of training documents."""
     data = build_input(read_predictions(path, gold), gold, 0.5, CONVENTIONS["plant"])
     values = choose(compute_families([(spec, spec.options()) for spec in plant_metrics.plant_register_metrics()], data), COLUMNS, {})
-    values += [b.metrics[0] for b in measure_bins(data, BINS)]
+    values += [b.metrics[0] for b in measure_bins(data, bins)]
     return {value.name: 100 * compute_value(value) for value in values}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -36,13 +37,15 @@ def test_every_system_gives_a_row_on_validation(
     predicted: list[str] = []
     measure = whole.baselines.measure
     monkeypatch.setattr(
-        whole.baselines, "measure", lambda path, gold: predicted.extend(pl.read_parquet(path)["doc_id"]) or measure(path, gold)
+        whole.baselines, "measure", lambda path, gold, bins: predicted.extend(pl.read_parquet(path)["doc_id"]) or measure(path, gold, bins)
     )
-    report = tmp_path / "found.json"
-    whole.main(["--corpus", str(write_corpus(tmp_path / "data")), "--json", str(report), "--set", *SMALL, *SHORT])
+    report, table = tmp_path / "found.json", tmp_path / "table.json"
+    given = ["--corpus", str(write_corpus(tmp_path / "data")), "--json", str(report), "--table", str(table), "--set", *SMALL, *SHORT]
+    whole.main(given)
     found = json.loads(report.read_text())
+    found["systems"] = found["corpora"]["data"]
     assert found["split"] == "validation"
-    assert set(found["systems"]) == set(whole.SYSTEMS)
+    assert set(found["systems"]) == {name for name in whole.SYSTEMS if find_spec(whole.PACKAGES.get(name, "json")) is not None}
     assert {name.split("-")[0] for name in predicted} == {"validation"}
     for name, row in found["systems"].items():
         assert min(row["seconds"], row["cpu_seconds"], row["peak_gb"], row["disk_mb"]) > 0, name
@@ -50,6 +53,11 @@ def test_every_system_gives_a_row_on_validation(
     for tool in ("one-vs-rest", "neighbours"):
         assert found["systems"][tool]["P@1"] > 90, tool  # the label is a word of the text
     assert set(found["systems"]["plant"]["stages"]) == set(whole.STAGES)
+    rows = json.loads(table.read_text())["rows"]
+    assert [row[0] for row in rows] == ["data", *[""] * (len(found["systems"]) - 1)]
+    assert {len(row) for row in rows} == {11}
+    monkeypatch.setattr(whole, "measure_system", None)
+    whole.main(given)  # nothing is measured again
     shown = capsys.readouterr().out
     assert "quality on validation" in shown
     assert "pretrain-attn" in shown
