@@ -93,6 +93,7 @@ DENSE_SPEED = 400  # dense products that take as long as one that is looked up
 DENSE_PRODUCTS = 1 << 13  # terms that are multiplied densely, at most: 256 MB
 FREQUENT = 200  # documents from which on a label gets more terms after a first solution
 OTHERS = 50_000  # documents that a label is told apart from when more terms are chosen
+TERMS_PER_VISIT = 2_000  # terms of documents that are looked at in the time in which a document is written out and erased
 SCORES_HIGH = 0.1  # score from which on a document without the label counts there
 
 
@@ -256,6 +257,7 @@ class _TermProducts:
     def __init__(self, documents: csr_array, wanted: npt.NDArray[Any]) -> None:
         self._documents, self._by_term = documents, csr_array(documents.T)
         number, terms = documents.shape
+        self._sizes = np.diff(documents.indptr)
         work = np.diff(self._by_term.indptr) * wanted
         order = np.argsort(-work, kind="stable")[:DENSE_PRODUCTS]
         dense = np.sort(order[work[order] * DENSE_SPEED > number * np.arange(len(order))])
@@ -288,9 +290,20 @@ class _TermProducts:
 
     def _fetch(self, met: csr_array, wanted: AnyInts) -> Floats32:
         """What documents have of the terms of labels [P, T], for P pairs of label and document, csr [R, N], and terms [R, T]."""
+        having, cells = np.unique(met.indices), np.zeros((met.nnz, wanted.shape[1]), dtype=np.float32)
+        if self._sizes[met.indices].sum() < TERMS_PER_VISIT * len(having):  # few terms: each pair looks at those of its document
+            place = np.full(len(self._place), -1, dtype=np.int64)
+            for terms, (first, last) in zip(wanted, pairwise(met.indptr), strict=True):
+                documents, place[terms] = self._documents[met.indices[first:last]], np.arange(len(terms))
+                at = place[documents.indices]
+                found = np.flatnonzero(at >= 0)
+                rows = np.repeat(np.arange(first, last), np.diff(documents.indptr))
+                cells[rows[found], at[found]] = documents.data[found]
+                place[terms] = -1
+            return cells
         by_document = csr_array((np.arange(met.nnz), met.indices, met.indptr), shape=met.shape).tocsc()  # the pairs by number
-        row, cells = np.zeros(len(self._place), dtype=np.float32), np.empty((met.nnz, wanted.shape[1]), dtype=np.float32)
-        for document in np.unique(met.indices).tolist():
+        row = np.zeros(len(self._place), dtype=np.float32)
+        for document in having.tolist():
             pairs = slice(*by_document.indptr[document : document + 2])
             inside = slice(*self._documents.indptr[document : document + 2])
             row[self._documents.indices[inside]] = self._documents.data[inside]
