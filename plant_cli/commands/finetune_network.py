@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
+import numpy as np
+
 from plant_cli.api import BackboneSpec, Column, LossSpec, Result, StageContext, Table
 from plant_cli.api.context import with_tag
 from plant_cli.commands.finetune import describe_gain, describe_threshold, list_scorers, tabulate_parts, tell_calibration
-from plant_cli.network.design import find_design
+from plant_cli.data.files import read_json
+from plant_cli.network.assembly import WEIGHTS, EarlierNetwork
+from plant_cli.network.design import DESIGN_FILE, find_design
 from plant_cli.network.reading_checks import warn_of_languages
 from plant_cli.relevance.relevance_table import load_statistics
+from plant_cli.runs.folder import StageFolder
+from plant_cli.runs.run_corpus import read_former_labels
 from plant_cli.runs.session import open_session
 from plant_cli.training.judging import VALIDATION_METRICS
 from plant_cli.training.materials import Inputs
@@ -30,10 +36,27 @@ def run_network(context: StageContext, options: FinetuneOptions) -> Result:
         component=context.component,
         statistics=None if relevance is None else load_statistics(relevance, corpus),
         planted=planted,
+        earlier=_find_earlier(context),
         losses=context.components(LossSpec),
     )
     warn_of_languages(inputs.design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
     return _report(finetune(inputs, options), options, seed, tag)
+
+
+def _find_earlier(context: StageContext) -> EarlierNetwork | None:
+    """The network that is being replaced, if the corpus has grown since; None if its labels are not known, or none is part of the model."""
+    folder = StageFolder(context.folder).usable().path
+    if not context.request.grow or folder == context.folder or not (folder / WEIGHTS).exists():
+        return None
+    hashed = read_json(folder / DESIGN_FILE, "the description of the saved model").get("label_hash")
+    before = read_former_labels(context.run_path, str(hashed))
+    if before is None:
+        return None
+    row_of = {label: row for row, label in enumerate(before)}
+    rows = np.array([row_of.get(label, -1) for label in context.corpus().labels.ids], dtype=np.int64)
+    earlier = EarlierNetwork(folder=folder, labels=len(before), rows=rows)
+    context.reporter.note(f"the network goes on from its weights; {earlier.new_labels:,} of {len(rows):,} labels are new to it")
+    return earlier
 
 
 def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | None) -> Result:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from pydantic import ValidationError
 from scipy.sparse import csr_array
@@ -220,6 +221,57 @@ def restore_network(network: Network, folder: Path) -> None:
         ) from error
     if read_model_description(folder).backbone_changed:
         network.backbone.restore(folder)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EarlierNetwork:
+    """A trained network of a corpus that has grown since."""
+
+    folder: Path  # of its weights
+    labels: int  # how many it has
+    rows: npt.NDArray[np.int64]  # of each present label its row in the earlier label tables; −1: it is new [L]
+
+    @property
+    def new_labels(self) -> int:
+        """How many labels it does not know."""
+        return int((self.rows < 0).sum())
+
+    @torch.no_grad()
+    def carry_over(self, network: Network) -> None:
+        """Give a network its weights; new labels keep the rows that they have in the label tables, whose first axis is that of labels.
+
+        Raises:
+            ArtefactError: a file is damaged, or the weights belong to another tokenizer or decoder.
+        """
+        path, todo = self.folder / WEIGHTS, "train the network from the beginning: plant finetune --force"
+        tensors, marks = read_tensors(path, "the weights", todo)
+        reads_with = network.backbone.tokenizer_hash
+        require_same(
+            marks, path=path, what="the earlier model", todo=todo, tokenizer=reads_with, against="what the backbone reads with now"
+        )
+        require_recorded(self.folder)
+        if self.labels == len(self.rows) == network.backbone.hidden_size and self.new_labels:
+            return  # which axis is that of labels cannot be told
+        known = torch.from_numpy(self.rows >= 0)
+        state = {name: tensor.clone() for name, tensor in network.decoder.state_dict().items()}
+        for name, tensor in state.items():
+            before = tensors.get(name)
+            sizes = [] if before is None else [found.shape[:1] for found in (before, tensor)]
+            of_labels = sizes == [(self.labels,), (len(self.rows),)]
+            if before is None or (before.shape[1:] if of_labels else before.shape) != (tensor.shape[1:] if of_labels else tensor.shape):
+                raise ArtefactError(
+                    "the earlier network has another decoder than the one to be trained",
+                    where=f"{path}, {name}",
+                    expected="the same backbone, decoder and options",
+                    todo=todo,
+                )
+            if of_labels:
+                tensor[known.to(tensor.device)] = before[torch.from_numpy(self.rows)[known]].to(tensor)
+            else:
+                tensor.copy_(before)
+        network.decoder.load_state_dict(state)
+        if read_model_description(self.folder).backbone_changed:
+            network.backbone.restore(self.folder)
 
 
 def load_network(folder: Path, component: ComponentLookup, machine: MachineSection, labels: LabelIndex, documents: int) -> Network:

@@ -23,11 +23,12 @@ from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import HiddenReader, LiveReader, Room, Rows, lay_out_words, lengths, make_tokens, sorted_batches
 from plant_cli.network.tensors import read_tensors, write_tensors
 from plant_cli.runs.damage import CACHE_MARK, is_whole, write_mark
-from plant_cli.runs.folder import CACHE
+from plant_cli.runs.folder import CACHE, READER
 from plant_cli.runs.lock import hold_lock
 from plant_cli.runs.session import Session
 
 STATES, TOKENS = "hidden.bin", "tokens.safetensors"
+DOCUMENTS = "documents.npy"  # a hash and the number of tokens of each document [N, 2]
 
 
 class CachedReader:
@@ -61,8 +62,9 @@ class StateCache:
     """The tokens and hidden states that a run keeps.
 
     The key of tokens is made of backbone, tokenizer and texts; that of hidden states of backbone, weights, tokenizer, precision, corpus and
-    tokens (which may be titles of labels). So stages and seeds that read the same share them; half-written ones are written again. Several
-    runs may share one folder `cache` through links: one fills it at a time, and the others wait for it.
+    tokens (which may be titles of labels). So stages and seeds that read the same share them; half-written ones are written again. States
+    of documents with the same tokens are taken over from another corpus, such as the one that has grown. Several runs may share one folder
+    `cache` through links: one fills it at a time, and the others wait for it.
     """
 
     session: Session  # of the stage
@@ -112,23 +114,19 @@ class StateCache:
             )
             return live
         chosen = network.section.backbone
-        key = hash_json(
-            {
-                "backbone": {"name": chosen.name, **chosen.options},
-                "tokenizer": network.backbone.tokenizer_hash,
-                "dtype": str(hardware.dtype),
-                "data": self.data_hash,
-                "split": split,
-                "tokens": hash_tokens(live.tokens),
-                "weights": self._hash_weights(network),
-            }
-        )
+        reader = {
+            "backbone": {"name": chosen.name, **chosen.options},
+            "tokenizer": network.backbone.tokenizer_hash,
+            "dtype": str(hardware.dtype),
+            "weights": self._hash_weights(network),
+        }
+        key = hash_json({**reader, "data": self.data_hash, "split": split, "tokens": hash_tokens(live.tokens)})
         folder = self.session.run_path / CACHE / f"hidden-{split}-{key[:16]}"
         filled_in = None
         with self._lock(folder, f"the cached hidden states of {split}", hardware) as missing:
             if missing:
                 began = time.monotonic()
-                _fill(folder, live, self.session, split, self.batch)
+                _fill(folder, live, self.session, split, self.batch, hash_json(reader))
                 filled_in = time.monotonic() - began
         return CachedReader(folder, live, filled_in)
 
@@ -171,19 +169,42 @@ def _stored(hardware: Hardware) -> np.dtype[np.int16] | np.dtype[np.float32]:
     return np.dtype(np.int16) if hardware.dtype == torch.bfloat16 else np.dtype(np.float32)
 
 
+def _hash_documents(tokens: TokenBatch) -> Rows:
+    """A hash of the tokens of each document [N]."""
+    parts = (hashlib.blake2b(np.ascontiguousarray(ids, dtype="<i8"), digest_size=8).digest() for ids in tokens.ids)
+    return np.array([int.from_bytes(part, "little", signed=True) for part in parts], dtype=np.int64)
+
+
+def _find_known(cache: Path, reader: str, documents: Rows, warn: Callable[[str], None]) -> dict[int, tuple[Path, int]]:
+    """Of rows whose states the same reader has left elsewhere: the folder, and the number of their first token in it."""
+    places: dict[int, tuple[Path, int]] = {}
+    for folder in sorted(path.parent for path in cache.glob(f"hidden-*/{READER}") if (path.parent / CACHE_MARK).exists()):
+        if (folder / READER).read_text() == reader and is_whole(folder / CACHE_MARK, "cached hidden states", warn):
+            hashes, sizes = np.load(folder / DOCUMENTS).T
+            places |= zip(hashes.tolist(), ((folder, start) for start in (np.cumsum(sizes) - sizes).tolist()), strict=True)
+    return {row: places[known] for row, known in enumerate(documents.tolist()) if known in places}
+
+
 @torch.no_grad()
-def _fill(folder: Path, live: LiveReader, session: Session, name: str, batch: Room | int) -> None:
+def _fill(folder: Path, live: LiveReader, session: Session, name: str, batch: Room | int, reader: str) -> None:
+    """Write the states of all documents: those that are known elsewhere are copied, the others read by the backbone."""
     processes, hidden = live.hardware.processes, live.network.backbone.hidden_size
+    sizes, documents = lengths(live.tokens), _hash_documents(live.tokens)
     if processes.first:
         remove(folder)
+    known = _find_known(folder.parent, reader, documents, session.reporter.warn)
+    processes.any(False)  # all have looked
+    if processes.first:
         folder.mkdir(parents=True)
         (folder / STATES).touch()
     processes.any(False)  # the file is there
-    sizes = lengths(live.tokens)
+    unknown = np.setdiff1d(np.arange(len(sizes)), np.array([*known], dtype=np.int64))
+    if known:
+        session.reporter.note(f"hidden states of {len(known):,} of {len(sizes):,} documents of {name} are known from before")
     starts = np.concatenate([[0], np.cumsum(sizes)])
     row_bytes = hidden * _stored(live.hardware).itemsize
     live.network.eval()
-    progress = session.reporter.progress(f"reading {name} once with the frozen backbone", len(sizes), "documents")
+    progress = session.reporter.progress(f"reading {name} once with the frozen backbone", len(unknown), "documents")
     # written, not mapped: on a full disk a write raises an error, and a mapped page ends the process
     with (folder / STATES).open("r+b") as states, progress as task:
 
@@ -195,8 +216,13 @@ def _fill(folder: Path, live: LiveReader, session: Session, name: str, batch: Ro
                 states.write((part.view(torch.int16) if part.dtype == torch.bfloat16 else part).numpy().tobytes())
             task.advance(len(rows) * processes.count)
 
+        for row, (place, start) in known.items() if processes.first else ():
+            with (place / STATES).open("rb") as source:
+                source.seek(start * row_bytes)
+                states.seek(int(starts[row]) * row_bytes)
+                states.write(source.read(int(sizes[row]) * row_bytes))
         waiting: tuple[Rows, Callable[[], Tensor]] | None = None  # the batch before, which comes from a card while the next is read
-        for rows in processes.share(sorted_batches(sizes, batch)):
+        for rows in (unknown[batch_rows] for batch_rows in processes.share(sorted_batches(sizes[unknown], batch))):
             if session.should_stop():
                 break
             fetched = fetch(live.read(rows).hidden.to(live.hardware.dtype))
@@ -209,5 +235,7 @@ def _fill(folder: Path, live: LiveReader, session: Session, name: str, batch: Ro
         os.fsync(states.fileno())
     session.check("while hidden states were being cached", "a finished cache: it is filled again", processes.any)
     if processes.first:
+        np.save(folder / DOCUMENTS, np.stack([documents, sizes], axis=1))
+        (folder / READER).write_text(reader)
         write_mark(folder / CACHE_MARK)
     processes.any(False)  # the mark is there

@@ -20,6 +20,7 @@ from plant_cli.runs.lock import LOCK_NAME, hold_lock
 
 VALIDATION_FILE = "validation.parquet"  # predictions for validation, each document calibrated without itself
 CACHE = "cache"  # tokens and hidden states that the stages of a run share
+READER = "reader.txt"  # in a folder of words or hidden states: a hash of what read the texts
 CHECKPOINTS_FOLDER = "checkpoints"  # needed to continue a stage, removed when it is finished; not an output
 
 

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from plant_cli.api import ArtefactError, Choice, DataSection, Dataset, UsageError
-from plant_cli.data.corpus_files import NEW_RUN, SPLITS_FILE, CorpusRecord
-from plant_cli.data.files import hash_file, remove
+from plant_cli.data.corpus_files import LABELS_FILE, NEW_RUN, SPLITS_FILE, CorpusRecord
+from plant_cli.data.files import hash_file, hash_strings, remove
 from plant_cli.data.growth import EarlierReading
 from plant_cli.data.loading import ANY, load_dataset
 from plant_cli.data.prepare import prepare
 from plant_cli.data.stopping import StoppableReporter, checking
 from plant_cli.data.store import StoredCorpus, open_corpus
 from plant_cli.data.word_analysis import find_other_packages
-from plant_cli.runs.folder import HEADER_NAME, Run
+from plant_cli.runs.folder import CACHE, HEADER_NAME, READER, Run
 from plant_cli.runs.session import stopped
 
 if TYPE_CHECKING:
@@ -102,7 +105,7 @@ def _prepare(context: RunContext, run: Run) -> StoredCorpus:
     return corpus
 
 
-NEXT_CORPUS, FORMER_CORPUS = ".corpus.next", ".corpus.previous"
+NEXT_CORPUS, FORMER_CORPUS, FORMER_LABELS = ".corpus.next", ".corpus.previous", ".former-labels"
 
 
 def grow_corpus(context: RunContext, run: Run) -> StoredCorpus | None:
@@ -140,11 +143,36 @@ def grow_corpus(context: RunContext, run: Run) -> StoredCorpus | None:
     for folder in [folder for folder in run.stages() if not folder.is_done()]:
         folder.put_aside()
         context.reporter.note(f"'{folder.name}' was not finished on the earlier corpus: it is kept in '{folder.failed_path}'")
+    kept = run.path / FORMER_LABELS / f"{run.header.label_hash}.parquet"
+    kept.parent.mkdir(exist_ok=True)
+    shutil.copyfile(run.corpus_path / LABELS_FILE, kept)
     run.corpus_path.rename(former)
     coming.rename(run.corpus_path)
     run.bind(data_hash=grown.data_hash, label_hash=grown.labels.hash, sources=sources)
     remove(former)
+    _drop_spent(run.path / CACHE)
     return replace(grown, folder=run.corpus_path)
+
+
+def read_former_labels(run: Path, label_hash: str) -> list[str] | None:
+    """The labels of a run by the hash of their order, which the corpus may have had before it grew; None if nobody knows them."""
+    for path in (run / "corpus" / LABELS_FILE, run / FORMER_LABELS / f"{label_hash}.parquet"):
+        found = pl.read_parquet(path.absolute(), columns=["label"], glob=False)["label"].to_list() if path.exists() else []
+        if hash_strings(found) == label_hash:
+            return found
+    return None
+
+
+def _drop_spent(cache: Path) -> None:
+    """Remove words and hidden states of all but the newest corpus, from which those of documents that are still there are taken."""
+    newest: dict[tuple[str, str], Path] = {}
+    if cache.is_symlink():  # other runs may need them
+        return
+    for mark in sorted(cache.glob(f"*/{READER}"), key=lambda path: path.stat().st_mtime):
+        kind = (mark.parent.name.rpartition("-")[0], mark.read_text())
+        if kind in newest:
+            remove(newest[kind])
+        newest[kind] = mark.parent
 
 
 def _has_changed(source: tuple[str, str]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,16 +12,17 @@ import numpy as np
 import polars as pl
 
 from plant_cli.api import Corpus, Documents, SplitName
-from plant_cli.data.files import hash_json, remove
+from plant_cli.data.files import hash_each, hash_json, remove
 from plant_cli.data.shares import Shard
 from plant_cli.data.words import WordNumbers
 from plant_cli.runs.damage import CACHE_MARK, is_whole, write_mark
-from plant_cli.runs.folder import CACHE
+from plant_cli.runs.folder import CACHE, READER
 from plant_cli.runs.lock import hold_lock
 from plant_cli.runs.session import Session
 
 LOCKED = ".words"  # a lock of its own: the first of several processes holds that of the cache while it waits for the others
 NUMBERS_FILE, ENDS_FILE, WORDS_FILE, FORMS_FILE = "numbers.bin", "ends.npy", "words.parquet", "forms.parquet"
+TEXTS_FILE = "texts.npy"  # a hash of each text [N]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,21 +55,55 @@ def open_words(
     with hold_lock(locked, "splitting texts into words", wait=math.inf, should_stop=session.should_stop):
         if not is_whole(folder / CACHE_MARK, f"the words of {part}", session.reporter.warn):
             _write(folder, session, corpus, name, shard, check)
+    return _read(folder)
+
+
+def _read(folder: Path) -> SplitWords:
     words, ends = pl.read_parquet((folder / WORDS_FILE).absolute(), glob=False)["word"].to_list(), np.load(folder / ENDS_FILE)
     mapped = np.memmap(folder / NUMBERS_FILE, dtype=np.int32, mode="r") if ends[-1] else np.zeros(0, dtype=np.int32)
     documents = Documents(vocabulary=tuple(words), numbers=np.asarray(mapped), ends=ends)
     return SplitWords(documents=documents, forms=pl.read_parquet((folder / FORMS_FILE).absolute(), glob=False).rows())
 
 
+@dataclass(frozen=True, kw_only=True)
+class KnownTexts:
+    """The words of a split of the corpus before it grew."""
+
+    words: SplitWords
+    row_of: Mapping[int, int]  # the row of each text, by its hash
+
+    def find(self, text: int) -> list[str] | None:
+        """The words of a text; None if it is new."""
+        row = self.row_of.get(text)
+        if row is None:
+            return None
+        documents = self.words.documents
+        return [documents.vocabulary[number] for number in documents.numbers[documents.ends[row] : documents.ends[row + 1]].tolist()]
+
+
+def _find_earlier(folder: Path, analyser: str) -> KnownTexts:
+    """What the newest other folder of the same split and analyser knows."""
+    marks = folder.parent.glob(f"{folder.name.rpartition('-')[0]}-*/{READER}")
+    for mark in sorted(marks, key=lambda path: path.stat().st_mtime, reverse=True):
+        if mark.read_text() == analyser and is_whole(mark.parent / CACHE_MARK, "the words before", lambda warning: None):
+            rows = {text: row for row, text in enumerate(np.load(mark.parent / TEXTS_FILE).tolist())}
+            return KnownTexts(words=_read(mark.parent), row_of=rows)
+    empty = Documents(vocabulary=(), numbers=np.zeros(0, dtype=np.int32), ends=np.zeros(1, dtype=np.int64))
+    return KnownTexts(words=SplitWords(documents=empty, forms=()), row_of={})
+
+
 def _write(folder: Path, session: Session, corpus: Corpus, name: SplitName, shard: Shard | None, check: Callable[[], None]) -> None:
     remove(folder)
+    earlier = _find_earlier(folder, corpus.analyser.hash)
     folder.mkdir(parents=True)
-    numbers, ends, start = WordNumbers(), array("q", [0]), 0
+    numbers, ends, start, hashes = WordNumbers(), array("q", [0]), 0, array("Q")
     progress = session.reporter.progress(f"words of {name}", corpus.sizes[name], "documents")
     with (folder / NUMBERS_FILE).open("wb") as file, progress as task:
         for part in corpus.stream(name):
             for text in part.texts if shard is None else part.texts[shard.rows_from(start)]:
-                found = numbers.take(corpus.analyser.spell(text))
+                hashes.extend(hash_each([text]))
+                known = earlier.find(hashes[-1])
+                found = numbers.take(corpus.analyser.spell(text) if known is None else known)
                 file.write(found.tobytes())
                 ends.append(ends[-1] + len(found))
                 check()
@@ -76,6 +111,9 @@ def _write(folder: Path, session: Session, corpus: Corpus, name: SplitName, shar
             task.advance(len(part))
     np.save(folder / ENDS_FILE, np.array(ends, dtype=np.int64))
     pl.DataFrame({"word": pl.Series(list(numbers), dtype=pl.String)}).write_parquet((folder / WORDS_FILE).absolute())
-    forms = pl.DataFrame(list(corpus.analyser.forms()), schema={"word": pl.String, "form": pl.String}, orient="row")
+    np.save(folder / TEXTS_FILE, np.array(hashes, dtype=np.uint64))
+    (folder / READER).write_text(corpus.analyser.hash)
+    known_forms = dict.fromkeys([*earlier.words.forms, *corpus.analyser.forms()])
+    forms = pl.DataFrame(list(known_forms), schema={"word": pl.String, "form": pl.String}, orient="row")
     forms.write_parquet((folder / FORMS_FILE).absolute())
     write_mark(folder / CACHE_MARK)

@@ -38,7 +38,7 @@ from plant_cli.api.functions import Promise
 from plant_cli.data.files import hash_strings
 from plant_cli.data.word_analysis import PLAIN
 from plant_cli.data.words import join_documents, number_words
-from plant_cli.network.assembly import Network, assemble, read_model_description, require_words, restore_network
+from plant_cli.network.assembly import EarlierNetwork, Network, assemble, read_model_description, require_words, restore_network
 from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
 from plant_cli.network.cuts import cut_summary, measure_cut
 from plant_cli.network.design import Design, find_design
@@ -228,6 +228,7 @@ class Inputs(StageInputs):
     design: Design  # the network's components
     statistics: WordStatistics | None = None  # relevance of words for labels, with counts; None if the run has none
     planted: Path | None = None  # folder of the stage 1 that stage 2 starts from; None for a random start
+    earlier: EarlierNetwork | None = None  # of the corpus before it grew, from whose weights stage 2 goes on
     losses: Sequence[LossSpec] = ()  # all that are installed, which a message names
 
 
@@ -301,6 +302,8 @@ def set_up(given: Inputs, options: TrainingOptions, *, freeze_backbone: bool, ti
         given.session.reporter.note(f"backbone {network.section.backbone.name}: reads with {network.backbone.origin}{how}")
     if given.planted is not None:
         restore_network(network, given.planted)
+    if given.earlier is not None:
+        given.earlier.carry_over(network)
     if freeze_backbone:
         network.freeze_backbone()
     cache = StateCache(

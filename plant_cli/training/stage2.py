@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from plant_cli.api import (
     Split,
     UsageError,
 )
-from plant_cli.network.assembly import Network, save_network
+from plant_cli.network.assembly import EarlierNetwork, Network, save_network
 from plant_cli.network.candidates import ShortlistedLabels, measure_recall, propose, score_all, score_pairs
 from plant_cli.network.compute import send
 from plant_cli.network.hardware import Hardware
@@ -285,6 +286,14 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     )
 
 
+def _go_on(earlier: EarlierNetwork, network: Network, prototypes: Prototypes | None, monitor: Monitor, figure: str) -> dict[str, float]:
+    """The figures of an earlier network on the corpus that has grown; tables of new labels start from prototypes."""
+    if prototypes is not None and earlier.new_labels:
+        prototypes.choose_sharpness(monitor.validation, figure, (1.0,))
+        earlier.carry_over(network)
+    return monitor()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Monitor:
     """The figures of an epoch."""
@@ -376,5 +385,7 @@ def _train(given: Inputs, options: FinetuneOptions, setup: Setup, step: FineTuni
     of_prototypes: dict[str, Any] = {"seed": given.machine.seed, "batch": room, "session": given.session}
     prototypes = Prototypes(setup.network, setup.train, setup.hardware, **of_prototypes) if planted else None
     plant = None if prototypes is None else lambda: monitor(prototypes.choose_sharpness(monitor.validation, options.monitor, factors))
+    if given.earlier is not None:
+        plant = partial(_go_on, given.earlier, setup.network, prototypes, monitor, options.monitor)
     training = TrainingLoop(given.session, setup.network, setup.hardware, plan, setup.lengths, ROLES)
     return training.run(step, monitor, plant=plant, memory=monitor.validation.memory)

@@ -9,6 +9,7 @@ import plant_datasets
 import polars as pl
 import pytest
 from builders import read_stage, run_at
+from laboratory import CLINIC
 
 from plant_cli.api import DataError, Interrupted, Options, Result, SilentReporter, StageSpec
 from plant_cli.commands import SPECS
@@ -185,3 +186,34 @@ def test_while_a_model_is_replaced_the_earlier_one_answers(prepared: Any) -> Non
     reporter = SilentReporter()
     assert clinic("suggest", flags={"suggest": {"text": "fever"}}, reporter=reporter).summary["documents"] == 1
     assert "'finetune' is being made anew: what it replaces is used until then" in reporter.notes
+
+
+def test_a_network_goes_on_from_its_weights_when_the_corpus_has_grown(tmp_path: Path) -> None:
+    whole, data, run = tmp_path / "whole.parquet", tmp_path / "data.parquet", tmp_path / "run"
+    run_at(
+        run,
+        "data make",
+        flags={"data make": {"dataset": "synthetic-clinic", "documents": 120, "labels": 12, "seed": 3, "output": str(whole)}},
+    )
+    documents = pl.read_parquet(whole)
+    train = documents.filter(split="train")
+    rare = train["labels"].explode().value_counts(sort=True)["labels"][-1]
+    old = documents.filter((pl.col("split") != "train") | ~pl.col("labels").list.contains(rare))
+    sets = (*CLINIC[1:], f"data.path={data}", "finetune.epochs=2")
+
+    def train_all(grow: bool) -> SilentReporter:
+        reporter = SilentReporter()
+        for stage in ("mig", "pretrain-attn", "finetune"):
+            run_at(run, stage, *sets, reporter=reporter, grow=grow)
+        return reporter
+
+    old.write_parquet(data)
+    train_all(grow=False)
+    before = read_stage(run, "finetune")["summary"]
+    documents.write_parquet(data)
+    notes = train_all(grow=True).notes
+    assert any(note.startswith("the network goes on from its weights; 1 of ") for note in notes)
+    assert any("documents of train are known from before" in note for note in notes)
+    assert not any("is out of date" in note for note in notes)
+    assert read_stage(run, "finetune")["summary"]["best_epoch"] >= 0
+    assert before["epochs"] == 2

@@ -37,7 +37,15 @@ from plant_cli.api import (
 )
 from plant_cli.data.files import hash_strings
 from plant_cli.data.labels import LabelTable
-from plant_cli.network.assembly import Network, read_model_description, require_words, restore_network, save_network, title_queries
+from plant_cli.network.assembly import (
+    EarlierNetwork,
+    Network,
+    read_model_description,
+    require_words,
+    restore_network,
+    save_network,
+    title_queries,
+)
 from plant_cli.network.design import Design, find_design
 from plant_cli.network.tensors import read_tensors, write_tensors
 from plant_cli.network.windows import restore_trainable, save_trainable
@@ -298,3 +306,18 @@ def test_a_damaged_or_lost_file_is_told_in_four_parts(tmp_path: Path, damage: Ca
     assert (caught.value.where, caught.value.todo) == (str(path), "train again")
     with pytest.raises(ArtefactError, match="the trained weights of the backbone cannot be read"):
         restore_trainable(make_layer(0), path)
+
+
+def test_an_earlier_network_gives_known_labels_their_rows(small_network: Callable[..., Any], tmp_path: Path) -> None:
+    earlier, network = small_network(seed=1, labels=3), small_network(seed=2, labels=4)
+    save_network(earlier, tmp_path)
+    before, fresh = earlier.decoder.state_dict(), {name: value.clone() for name, value in network.decoder.state_dict().items()}
+    EarlierNetwork(folder=tmp_path, labels=3, rows=np.array([2, -1, 0, 1])).carry_over(network)
+    after = network.decoder.state_dict()
+    assert torch.equal(after["queries"][[0, 2, 3]], before["queries"][[2, 0, 1]])
+    assert torch.equal(after["queries"][1], fresh["queries"][1])
+    shared = [name for name, value in before.items() if value.shape == after[name].shape]
+    assert shared
+    assert all(torch.equal(after[name], before[name]) for name in shared)
+    with pytest.raises(ArtefactError, match="another decoder"):
+        EarlierNetwork(folder=tmp_path, labels=2, rows=np.array([0, 1, -1, -1])).carry_over(network)

@@ -6,7 +6,7 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,9 +42,11 @@ def frozen(small_network: Callable[..., Any]) -> Any:
     return network
 
 
-def opened(network: Any, session: Session, hardware: Hardware = FP32, limit: float = 1.0, data: str = "d") -> HiddenReader:
+def opened(
+    network: Any, session: Session, hardware: Hardware = FP32, limit: float = 1.0, data: str = "d", texts: Sequence[str] = TEXTS
+) -> HiddenReader:
     network.section = find_design(network.section, installed().resolve).section
-    live = LiveReader(network, make_tokens(network, TEXTS, SilentReporter(), "train"), hardware)
+    live = LiveReader(network, make_tokens(network, texts, SilentReporter(), "train"), hardware)
     return StateCache(session=session, data_hash=data, limit=limit, batch=2).open(live, "train")
 
 
@@ -85,6 +87,18 @@ def test_another_corpus_precision_option_or_weight_has_another_cache(frozen: Any
     frozen.section = ModelSection(backbone=Choice(name="tiny", options={"dropout": 0.5}))
     opened(frozen, session)
     assert len(folders(session)) == 5
+
+
+def test_states_of_documents_that_another_corpus_has_too_are_copied(frozen: Any, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = opened(frozen, session)
+    read: list[int] = []
+    live = LiveReader.read
+    monkeypatch.setattr(LiveReader, "read", lambda self, rows: read.extend(rows.tolist()) or live(self, rows))
+    after = opened(frozen, session, data="grown", texts=["something new", *reversed(TEXTS)])
+    assert read == [0]
+    assert "hidden states of 5 of 6 documents of train are known from before" in session.reporter.notes  # type: ignore[attr-defined]
+    old, new = before.read(np.array([1, 3])), after.read(np.array([4, 2]))
+    assert torch.equal(old.hidden, new.hidden)
 
 
 def test_other_tokens_have_another_cache_although_they_are_as_many(frozen: Any, session: Session) -> None:
@@ -197,7 +211,7 @@ def test_a_full_disk_is_an_error_and_not_the_death_of_the_process(frozen: Any, s
     folder = session.run_path / "cache" / "hidden"
     monkeypatch.setattr(cache, "STATES", str(full))  # an absolute path wins over the folder
     with pytest.raises(OSError, match="No space left") as caught:
-        cache._fill(folder, LiveReader(frozen, tokens, FP32), session, "train", 2)
+        cache._fill(folder, LiveReader(frozen, tokens, FP32), session, "train", 2, "reader")
     assert caught.value.errno == errno.ENOSPC
     assert not (folder / "done.json").exists()
 

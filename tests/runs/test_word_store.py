@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,3 +78,18 @@ def test_texts_without_words_have_none(dataset: Dataset, session: Session, tmp_p
     frame = pl.LazyFrame({"doc_id": ["a", "b"], "text": ["1 2", "…"], "labels": [["x"], ["y"]]})
     corpus = prepare(Dataset(splits={"train": frame}), DataSection(path="x.parquet", words="letters"), tmp_path / "other", SilentReporter())
     assert spelt(open_words(session, corpus, "train").documents) == [[], []]
+
+
+def test_texts_that_were_there_before_are_not_split_again(corpus: Any, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = open_words(session, corpus, "train")
+    spell, found = corpus.analyser.spell, []
+    grown = replace(corpus, record=corpus.record.model_copy(update={"held_out": ["another"]}))
+    more = replace(
+        corpus.split("train"), texts=["something new", *corpus.split("train").texts], doc_ids=["n", *corpus.split("train").doc_ids]
+    )
+    monkeypatch.setattr(type(grown), "stream", lambda self, name: iter([more]))
+    monkeypatch.setattr(type(corpus.analyser), "spell", lambda self, text: found.append(text) or spell(text))
+    again = open_words(session, grown, "train")
+    assert found == ["something new"]
+    assert spelt(again.documents) == [["something", "new"], *spelt(first.documents)]
+    assert {*first.forms} <= {*again.forms}
