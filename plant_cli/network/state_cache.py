@@ -28,7 +28,7 @@ from plant_cli.runs.lock import hold_lock
 from plant_cli.runs.session import Session
 
 STATES, TOKENS = "hidden.bin", "tokens.safetensors"
-DOCUMENTS = "documents.npy"  # a hash and the number of tokens of each document [N, 2]
+STORED_DOCUMENTS = "documents.npy"  # a hash and the number of tokens of each document [N, 2]
 
 
 class CachedReader:
@@ -171,7 +171,7 @@ def _stored(hardware: Hardware) -> np.dtype[np.int16] | np.dtype[np.float32]:
 
 def _hash_documents(tokens: TokenBatch) -> Rows:
     """A hash of the tokens of each document [N]."""
-    parts = (hashlib.blake2b(np.ascontiguousarray(ids, dtype="<i8"), digest_size=8).digest() for ids in tokens.ids)
+    parts = (hashlib.blake2b(np.ascontiguousarray(ids, dtype="<i8").tobytes(), digest_size=8).digest() for ids in tokens.ids)
     return np.array([int.from_bytes(part, "little", signed=True) for part in parts], dtype=np.int64)
 
 
@@ -180,7 +180,7 @@ def _find_known(cache: Path, reader: str, documents: Rows, warn: Callable[[str],
     places: dict[int, tuple[Path, int]] = {}
     for folder in sorted(path.parent for path in cache.glob(f"hidden-*/{READER}") if (path.parent / CACHE_MARK).exists()):
         if (folder / READER).read_text() == reader and is_whole(folder / CACHE_MARK, "cached hidden states", warn):
-            hashes, sizes = np.load(folder / DOCUMENTS).T
+            hashes, sizes = np.load(folder / STORED_DOCUMENTS).T
             places |= zip(hashes.tolist(), ((folder, start) for start in (np.cumsum(sizes) - sizes).tolist()), strict=True)
     return {row: places[known] for row, known in enumerate(documents.tolist()) if known in places}
 
@@ -235,7 +235,7 @@ def _fill(folder: Path, live: LiveReader, session: Session, name: str, batch: Ro
         os.fsync(states.fileno())
     session.check("while hidden states were being cached", "a finished cache: it is filled again", processes.any)
     if processes.first:
-        np.save(folder / DOCUMENTS, np.stack([documents, sizes], axis=1))
+        np.save(folder / STORED_DOCUMENTS, np.stack([documents, sizes], axis=1))
         (folder / READER).write_text(reader)
         write_mark(folder / CACHE_MARK)
     processes.any(False)  # the mark is there
