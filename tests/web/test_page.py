@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,7 @@ def test_by_keys_alone(open_page, server):
     keys.press("Enter")
     page.get_by_text("2 decisions are stored").wait_for()
     assert [one["label"] for one in server.feedback[0]["decisions"]] == ["J20", "M54"]
+    assert re.fullmatch(r"[0-9a-f]{16}", server.feedback[0]["document"]["id"])  # made of the text, since it was given none
 
 
 def test_single_keys_may_be_switched_off(suggested):

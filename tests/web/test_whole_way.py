@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 
+from plant_cli.api import SilentReporter
+from plant_cli.scoring.review_sheets import REVIEW_COLUMNS, read_sheet
+from tests.web.clinic_server import TEXT
 from tests.web.page_looks import bands, decisions, lit, spoken, status
 
 
@@ -38,20 +41,15 @@ def test_the_whole_way(suggested, server, tmp_path):
     page.get_by_label("Your name").fill("Ada")
     page.get_by_label("Document id").fill("visit 7")
     record, sheet, feedback = (export(page, tmp_path, name) for name in ("Record (JSON)", "Record (CSV)", "Feedback (JSON lines)"))
-    assert {one["label"]: one["decision"] for one in json.loads(record)["labels"] if one["decision"]} == {
-        "J20": "accept",
-        "J18": "reject",
-        "M54": "accept",
-    }
-    assert sheet.startswith("\ufeffdoc_id,heading,text,label,title,score,band,decision,evidence\r\nvisit 7,")
-    first = json.loads(feedback.splitlines()[0])
-    assert (first["label"], first["decision"], first["who"], first["evidence"]) == (
-        "J20",
-        "accept",
-        "Ada",
-        "bronchitis +3.00, cough +2.40, wheezing +0.40",
-    )
-    assert first["text"].startswith("Cough and fever 🤒")
+    chosen = {"J20": "accept", "J18": "reject", "M54": "accept"}
+    assert {one["label"]: one["decision"] for one in json.loads(record.read_text())["labels"] if one["decision"]} == chosen
+    for path, whole in ((sheet, False), (feedback, True)):  # `plant review import` reads both
+        rows = read_sheet(path, SilentReporter())
+        assert {row.label: row.decision for row in rows if row.decision} == chosen
+        assert {(row.doc_id, row.text, row.whole) for row in rows} == {("visit 7", TEXT, whole)}
+    assert sheet.read_text().startswith(f"\ufeff{','.join(REVIEW_COLUMNS)}")
+    first = json.loads(feedback.read_text().splitlines()[0])
+    assert (first["label"], first["who"], first["evidence"]) == ("J20", "Ada", "bronchitis +3.00, cough +2.40, wheezing +0.40")
 
     page.get_by_role("button", name="Send feedback").click()
     page.get_by_text("3 decisions are stored. Thank you.").wait_for()
@@ -63,11 +61,11 @@ def test_the_whole_way(suggested, server, tmp_path):
 
 
 def export(page, folder, name):
-    """The content of a file that the page writes."""
+    """A file that the page writes."""
     page.locator("#export summary").click()
     with page.expect_download() as download:
         page.get_by_role("button", name=name).click()
     path = folder / download.value.suggested_filename
     download.value.save_as(path)
     assert path.name.startswith("visit-7.")
-    return path.read_bytes().decode()
+    return path

@@ -2,7 +2,7 @@
 
 import { LabelList } from "./labels.js";
 import { MarkedText } from "./marks.js";
-import { save, WRITERS } from "./record.js";
+import { save, textId, WRITERS } from "./record.js";
 import { FourParts, request } from "./server.js";
 import { element, fillTexts, nameOf, say, shorten, showList, showScore, texts } from "./texts.js";
 
@@ -279,9 +279,8 @@ async function send() {
   await attempt(async () => {
     const decided = [...list.rows.values()].filter((row) => row.decision);
     const decisions = decided.map(({ label, decision, score, band }) => ({ label, decision, ...(band === null ? {} : { score }) }));
-    const id = part("document").value.trim();
     const who = part("who").value.trim();
-    const body = { model: model?.id, document: { ...(id && { id }), text }, ...(who && { who }), decisions };
+    const body = { model: model?.id, document: { id: documentId(), text }, ...(who && { who }), decisions };
     const { stored } = await request("feedback", { body });
     unsent = false;
     clearError();
@@ -290,13 +289,15 @@ async function send() {
   });
 }
 
+const documentId = () => part("document").value.trim() || textId(text);
+
 function exportAs(name) {
-  const id = part("document").value.trim();
+  const id = documentId();
   const labels = [...list.rows.values()].map(({ label, title, score, threshold, band, decision, explanation }) => {
     return { label, title, score, threshold, band, decision, explanation };
   });
   const record = { id, text, who: part("who").value.trim(), time: new Date().toISOString(), model: model?.id, labels };
-  const file = id ? `${id.replace(/[^\p{L}\p{N}._-]+/gu, "-")}.${name}` : name;
+  const file = `${id.replace(/[^\p{L}\p{N}._-]+/gu, "-")}.${name}`;
   save(file, WRITERS[name](record));
   part("export").open = false;
   tell(say("exported", { file }));
