@@ -15,6 +15,10 @@ from plant_cli.evaluation.targets import TARGET_FORM, parse_targets
 
 everyday = partial(option, level="everyday")  # in the short help of a command
 EXCLUDE_HELP = "A label that is not suggested, beside those of plant finetune --exclude: its id or title, or a file of them (repeatable)."
+TO_HELP = (
+    "The format of -O, where its name does not tell it: Annif's JSON, a TREC run (.trec), XMLRepository's sparse text, or a sparse matrix "
+    "(.npz); the last two number labels in the order of FILE.labels.txt."
+)
 SHARE_PATTERN = r"^\d+/\d+$"  # of a corpus, such as 2/4
 
 
@@ -302,6 +306,10 @@ class PredictOptions(Options):
         path="or name",
     )
     exclude: tuple[str, ...] = option((), EXCLUDE_HELP)
+    output: str | None = option(
+        None, "Also write the predictions to this file, in the formats of `plant suggest -O`.", short="-O", min_length=1, value="FILE"
+    )
+    to: Literal["annif", "trec", "xml", "npz"] | None = option(None, TO_HELP)
     auc: bool = everyday(False, "Keep the score of every label for AUC: 4 bytes each; `plant eval` can then report AUC.")
     cache_limit: float = option(
         8.0,
@@ -318,6 +326,10 @@ class PredictOptions(Options):
     def check_values(self) -> None:
         """See `Options.check_values`."""
         refuse_repeated(self.systems, "system")
+        if self.average and self.output is not None:
+            raise exclusive_options("--output", "--average", todo="name the predictions of the average: predict-TAG/predictions.parquet")
+        if self.to is not None and self.output is None:
+            raise UsageError(f"no file is named for the format {self.to}", where="--to", expected="-O with a file", todo="add -O FILE")
         if self.systems and not self.average:
             raise UsageError(
                 "systems are named, but not what to do with them",
@@ -497,6 +509,7 @@ class SuggestOptions(Options):
         min_length=1,
         value="FILE",
     )
+    to: Literal["annif", "trec", "xml", "npz"] | None = option(None, TO_HELP)
     sheet: str | None = everyday(
         None,
         "Write a sheet for people who accept or reject labels (.xlsx, .csv, .tsv): heading and beginning of the text, label, score, band, "
@@ -531,13 +544,13 @@ class ReviewExportOptions(Options):
     """Options of `review export`."""
 
     path: str | None = everyday(
-        None, "Texts, as `plant suggest` takes them, but for standard input (default: a split of the run).", argument=True
+        None, "Texts: a table, a .txt file or a folder of them, as for `plant suggest` (default: a split of the run).", argument=True
     )
     output: str = everyday(
         "review.xlsx", "The sheet: .xlsx, .csv or .tsv; .jsonl holds whole texts.", short="-O", min_length=1, value="FILE"
     )
-    split: SplitName = everyday("test", "The split of the run to review, where no texts are named.")
-    others: int = everyday(5, "Labels below the band `review` that are shown of each text, the likeliest first.", ge=0)
+    split: SplitName = everyday("test", "The split to review, where no texts are named.")
+    others: int = everyday(5, "Labels of the band `reject` shown of each text, the likeliest ones.", ge=0)
     top_k: int = option(30, "Labels of each text that are looked at.", ge=1)
     thresholds: str | None = option(
         None, "Choose the bands by these thresholds of `plant thresholds`: its folder, its tag, or a file.", path="or name"
@@ -558,11 +571,11 @@ class ReviewImportOptions(Options):
     )
     texts: str | None = everyday(
         None,
-        "The texts of the documents, as they were given to `plant suggest` or `plant review export` (default: the run's corpus).",
+        "The texts of the sheets, as they were given to `plant suggest` or `plant review export` (default: the run's corpus).",
         path=True,
     )
     undecided: Literal["drop", "keep"] = everyday(
-        "drop", "Labels of the band `assign` that nobody decided on. keep: they count as accepted, also where a document has no decision."
+        "drop", "Assigned labels without a decision: left out, or taken as accepted, also those of documents without any decision."
     )
     text_column: str | None = option(None, "The column of --texts that holds the texts (default: as in the run's corpus).", value="COLUMN")
     id_column: str | None = option(None, "The column of --texts that holds the ids (default: as in the run's corpus).", value="COLUMN")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from plant_cli.api import Result, ShortlistSpec, StageContext, UsageError
 from plant_cli.commands.average import average_systems
@@ -13,10 +14,13 @@ from plant_cli.evaluation.systems import find_chosen
 from plant_cli.relevance.relevance_table import load_statistics
 from plant_cli.runs.session import open_session
 from plant_cli.runs.word_store import open_words
+from plant_cli.scoring.decisions import read_thresholds
 from plant_cli.scoring.excluded_labels import find_excluded
 from plant_cli.scoring.models import has_network, load_model
 from plant_cli.scoring.opened_models import find_source
 from plant_cli.scoring.predictions import PREDICTIONS, require_room, write_part_predictions, write_predictions, writing_scores
+from plant_cli.scoring.suggested_documents import list_labels
+from plant_cli.scoring.suggestion_files import find_form, write_suggestions
 
 
 def run(context: StageContext, options: PredictOptions) -> Result:
@@ -26,6 +30,8 @@ def run(context: StageContext, options: PredictOptions) -> Result:
     corpus = context.corpus()
     folder = context.input("finetune", context.tag)
     split = corpus.split(options.split)
+    output = None if options.output is None else Path(options.output)
+    form = "" if output is None else find_form(output, options.to, force=context.force)
     if options.auc:
         require_every_score(options)
         require_room(context.folder, len(split), len(corpus.labels), read_size(options.auc_disk))
@@ -57,4 +63,8 @@ def run(context: StageContext, options: PredictOptions) -> Result:
     decisions = None if thresholds is None else thresholds.decide(top.labels, top.scores)
     write_predictions(context.folder / PREDICTIONS, top.labels, top.scores, split, corpus.labels, decisions)
     write_part_predictions(context.folder, {name: (part.labels, part.scores) for name, part in top.parts.items()}, split, corpus.labels)
+    if output is not None:
+        bands = thresholds or read_thresholds(folder, corpus.labels.hash, len(corpus.labels))
+        left_out = ["why"] if any(corpus.labels.titles) else ["title", "why"]
+        write_suggestions(output, list_labels(split.doc_ids, top, corpus.labels, bands), form, corpus.labels.ids, left_out)
     return report_scores(top, split, corpus, context.tag)

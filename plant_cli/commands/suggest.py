@@ -22,17 +22,18 @@ from plant_cli.scoring.new_texts import NewTexts, TextReader
 from plant_cli.scoring.opened_models import OpenModel, open_in
 from plant_cli.scoring.review_sheets import sheet_format, write_sheet
 from plant_cli.scoring.suggested_documents import SuggestedDocument, Suggesting, keeping
-from plant_cli.scoring.suggestion_files import find_form, frame_texts, write_suggestions
+from plant_cli.scoring.suggestion_files import annif_lines, find_form, frame_texts, write_suggestions
 from plant_cli.scoring.top_labels import Scoring
 
 TEXTS_TOGETHER = 1000  # that are read and scored together; a network takes this share of them
 NETWORK_SHARE = 8
 TEXT_IN_SHEET = 300  # characters
+SHEET = "sheet"  # for people
 
 
 def run(context: StageContext, options: SuggestOptions) -> Result:
     """Score new texts and show the best labels, or write them to a table or a sheet; the run does not change."""
-    files = _writable(options, force=context.force)
+    files = _writable(options, force=context.force, speaks=context.request.speak is not None)
     new = _open_texts(context, options, texts_together(context))
     opened = open_in(context, None if options.thresholds is None else find_chosen(context, options.thresholds))
     if options.why:
@@ -55,15 +56,17 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     left_out = [name for name, there in {"title": any(opened.labels.titles), "why": options.why}.items() if not there]
     if files:
         writers = {
-            path: write_sheet if path == Path(options.sheet or "") else partial(write_suggestions, left_out=left_out) for path in files
+            path: write_sheet if form == SHEET else partial(write_suggestions, form=form, labels=opened.labels.ids, left_out=left_out)
+            for path, form in files.items()
         }
         return write_kept(
-            context, suggesting, new, writers, options.model_dump(exclude={"output", "sheet", "path", "micro_batch"}, mode="json")
+            context, suggesting, new, writers, options.model_dump(exclude={"output", "sheet", "to", "path", "micro_batch"}, mode="json")
         )
     speak = context.request.speak
     answers = suggesting.answer(new, SilentReporter() if speak or new.total == 1 else context.reporter)
     if speak is not None:
-        return Result(summary=_count(_speak(answers, speak, left_out)))
+        say = partial(frame_texts, left_out=left_out)
+        return Result(summary=_count(_speak(answers, speak, annif_lines if options.to else lambda some: [say(some).write_ndjson()])))
     return _show(list(chain.from_iterable(answers)), opened, explained=options.why, titled="title" not in left_out)
 
 
@@ -72,10 +75,12 @@ def texts_together(context: StageContext) -> int:
     return TEXTS_TOGETHER // (NETWORK_SHARE if has_network(context.input("finetune", context.tag)) else 1)
 
 
-def _speak(answers: Iterable[list[SuggestedDocument]], speak: Callable[[str], None], left_out: list[str]) -> Iterator[SuggestedDocument]:
+def _speak(
+    answers: Iterable[list[SuggestedDocument]], speak: Callable[[str], None], say: Callable[[list[SuggestedDocument]], Iterable[str]]
+) -> Iterator[SuggestedDocument]:
     """Write each block as it comes."""
     for documents in answers:
-        speak(frame_texts(documents, left_out).write_ndjson())
+        speak("".join(say(documents)))
         yield from documents
 
 
@@ -148,8 +153,8 @@ def _require_scorers(model: TrainedModel) -> None:
         )
 
 
-def _writable(options: SuggestOptions, *, force: bool) -> list[Path]:
-    """The files to write; refuse what cannot be read or written before any work."""
+def _writable(options: SuggestOptions, *, force: bool, speaks: bool) -> dict[Path, str]:
+    """The files to write, and the format of each; refuse what cannot be read or written before any work."""
     if (options.path is None) == (options.text is None):
         raise UsageError(
             "there is nothing to label" if options.path is None else "both a file and a text are given",
@@ -159,14 +164,18 @@ def _writable(options: SuggestOptions, *, force: bool) -> list[Path]:
         )
     if options.text is not None and not options.text.strip():
         raise UsageError("the text is empty", where="--text", expected="words to label", todo="give a text, or a table of texts")
-    forms = {options.output: find_form, options.sheet: sheet_format}
-    files = {Path(name): check for name, check in forms.items() if name is not None}
-    for file, check in files.items():
-        if options.path is not None and file.resolve() == Path(options.path).resolve():
-            raise UsageError("the suggestions would replace the texts", where=str(file), expected="another file", todo="choose another one")
-        require_free(file, force=force)
-        check(file)
-    return list(files)
+    for name in (options.output, options.sheet):
+        if name is not None and options.path is not None and Path(name).resolve() == Path(options.path).resolve():
+            raise UsageError("the suggestions would replace the texts", where=name, expected="another file", todo="choose another one")
+    if options.to is not None and options.output is None and not (options.to == "annif" and speaks):
+        todo = "add -O FILE, or leave --to out; `--format jsonl --to annif` writes Annif's JSON to the screen"
+        raise UsageError(f"no file is named for the format {options.to}", where="--to", expected="-O with a file", todo=todo)
+    files = {} if options.output is None else {Path(options.output): find_form(Path(options.output), options.to, force=force)}
+    if options.sheet is not None:
+        require_free(Path(options.sheet), force=force)
+        sheet_format(Path(options.sheet))
+        files[Path(options.sheet)] = SHEET
+    return files
 
 
 def _show(documents: list[SuggestedDocument], opened: OpenModel, *, explained: bool, titled: bool) -> Result:

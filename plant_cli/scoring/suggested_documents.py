@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -12,9 +12,9 @@ from zlib import crc32
 
 import numpy as np
 
-from plant_cli.api import Reason, Reporter, UsageError
+from plant_cli.api import LabelIndex, Reason, Reporter, UsageError
 from plant_cli.data.files import naming_full_disk, require_place
-from plant_cli.scoring.decisions import ASSIGN, REJECT
+from plant_cli.scoring.decisions import ASSIGN, REJECT, Thresholds
 from plant_cli.scoring.new_texts import Block, NewTexts
 from plant_cli.scoring.opened_models import OpenModel, Trust
 from plant_cli.scoring.top_labels import Scoring, TopLabels
@@ -51,6 +51,21 @@ class SuggestedDocument:
         return replace(self, **taken)
 
 
+def list_labels(ids: Sequence[str], top: TopLabels, labels: LabelIndex, thresholds: Thresholds) -> Iterator[SuggestedDocument]:
+    """Documents with their best labels, without their texts."""
+    cuts, bands = thresholds.select(top.labels).tolist(), thresholds.decide(top.labels, top.scores)
+    for row, doc_id in enumerate(ids):
+        found = top.labels[row].tolist()
+        yield SuggestedDocument(
+            doc_id=doc_id,
+            labels=[labels.ids[label] for label in found],
+            titles=[labels.titles[label] for label in found],
+            scores=top.scores[row].tolist(),
+            thresholds=[cut if cut < float("inf") else None for cut in cuts[row]],
+            bands=bands[row],
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Suggesting:
     """How labels are suggested."""
@@ -64,34 +79,28 @@ class Suggesting:
 
     def suggest(self, ids: list[str], texts: list[str]) -> tuple[list[SuggestedDocument], TopLabels]:
         """The documents, and their best labels as the model gives them."""
-        opened, titles = self.opened, self.opened.labels.titles
+        opened, documents = self.opened, list[SuggestedDocument]()
         top = opened.model.score(texts, self.scoring)
-        cuts, bands = opened.thresholds.select(top.labels).tolist(), opened.thresholds.decide(top.labels, top.scores)
-        documents = []
-        for row, told in enumerate(opened.find_told(texts, top)):
-            labels = top.labels[row].tolist()
-            document = SuggestedDocument(
-                doc_id=ids[row],
-                labels=[opened.labels.ids[label] for label in labels],
-                titles=[titles[label] for label in labels],
-                scores=top.scores[row].tolist(),
-                thresholds=[cut if cut < float("inf") else None for cut in cuts[row]],
-                bands=bands[row],
-                why=[reason.text for reason in top.reasons[row]] if self.scoring.reasons else [],
-                evidence=[_shorten(reason) for reason in top.reasons[row]] if self.scoring.reasons and self.kept != 0 else [],
-                heading=next((line.strip() for line in texts[row].splitlines() if line.strip()), "")[:HEADING] if self.kept != 0 else "",
-                text=texts[row][: self.kept],
-                checksum=_checksum(texts[row]),
+        named = list_labels(ids, top, opened.labels, opened.thresholds)
+        for row, (told, bare) in enumerate(zip(opened.find_told(texts, top), named, strict=True)):
+            text, reasons = texts[row], top.reasons[row] if self.scoring.reasons else ()
+            document = replace(
+                bare,
+                why=[reason.text for reason in reasons],
+                evidence=[_shorten(reason) for reason in reasons] if self.kept != 0 else [],
+                heading=next((line.strip() for line in text.splitlines() if line.strip()), "")[:HEADING] if self.kept != 0 else "",
+                text=text[: self.kept],
+                checksum=_checksum(text),
             )
             wanted = [
                 place
                 for place, score in enumerate(document.scores)
-                if told and score >= self.least and (not self.assigned or bands[row][place] == ASSIGN)
+                if told and score >= self.least and (not self.assigned or bare.bands[place] == ASSIGN)
             ]
             if self.others is not None:
-                low = [place for place in wanted if bands[row][place] == REJECT]
+                low = [place for place in wanted if bare.bands[place] == REJECT]
                 wanted = sorted({*wanted} - {*low[self.others :]})
-            documents.append(document if len(wanted) == len(labels) else document.take(wanted))
+            documents.append(document if len(wanted) == len(bare.labels) else document.take(wanted))
         return documents, top
 
     def answer(self, new: NewTexts, reporter: Reporter, done: int = 0) -> Iterator[list[SuggestedDocument]]:

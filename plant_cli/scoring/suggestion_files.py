@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from functools import partial
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
+from scipy.sparse import csr_array, save_npz
 
-from plant_cli.data.files import replacing
+from plant_cli.api import UsageError
+from plant_cli.data.files import replacing, require_free
+from plant_cli.data.lines import writing_text
 from plant_cli.data.tables import guard_cells, output_format, write_table, write_text_batches
 from plant_cli.scoring.suggested_documents import SuggestedDocument
 
@@ -28,29 +34,97 @@ ROW_SCHEMA = {
 LIST_COLUMNS = {"labels": pl.String, "titles": pl.String, "scores": pl.Float64, "bands": pl.String, "why": pl.String}
 
 
-def find_form(path: Path) -> str:
-    """The format in which suggestions are written to a file of that name; ask before long work for it."""
-    return output_format(path)
+TOOLS = ("annif", "trec", "xml", "npz")
+"""Formats of other tools; `xml` is XMLRepository's sparse text, and it and `npz` number the labels."""
+_ENDINGS = {".npz": "npz", ".trec": "trec", ".run": "trec"}
 
 
-def write_suggestions(path: Path, documents: Documents, left_out: Sequence[str] = ()) -> None:
-    """Write suggested labels, atomically, in the format that the name promises.
+def find_form(path: Path, to: str | None = None, *, force: bool) -> str:
+    """The format of a file that is to be written, by its name, or the one that is asked for; ask before long work for it.
+
+    Raises:
+        UsageError: it is there already, or has a name that the format does not have.
+        DataError: no format goes by its name.
+    """
+    form = to or _ENDINGS.get(path.suffix.lower()) or output_format(path)
+    for file in (path, _labels_beside(path)) if form in ("xml", "npz") else (path,):
+        require_free(file, force=force)
+    endings = {"annif": (".jsonl", ".ndjson", ".json"), "npz": (".npz",)}.get(form)
+    if endings is not None and path.suffix.lower() not in endings:
+        expected = f"a name that ends in {' or '.join(endings)}"
+        raise UsageError(f"the format {form} has another name", where=str(path), expected=expected, todo="rename the output")
+    return form
+
+
+def write_suggestions(path: Path, documents: Documents, form: str, labels: Sequence[str], left_out: Sequence[str] = ()) -> None:
+    """Write suggested labels, atomically.
 
     Args:
-        path: the file.
+        path: the file; for formats that number the labels, `PATH.labels.txt` gets a label a line, in their order.
         documents: what is written.
+        form: as `find_form` gives it.
+        labels: ids of all labels of the run, in their order.
         left_out: columns of tables that nothing is in: `title` or `why`.
     """
-    form = find_form(path)
     with replacing(path) as temporary:
         if form in (".csv", ".tsv"):
             write_text_batches((guard_cells(rows.drop(left_out)) for rows in _frames(documents, _row_frame)), temporary)
+        elif form == ".parquet":
+            write_table(pl.concat(_frames(documents, partial(frame_texts, left_out=left_out))), temporary)
+        elif form == "annif" and temporary.suffix.lower() == ".json":
+            temporary.write_text(json.dumps([_annif_entry(one) for one in documents], ensure_ascii=False), "utf-8")
+        elif form == "npz":
+            save_npz(temporary, _matrix(documents, labels))
+        elif form in TOOLS:
+            with writing_text(temporary) as stream:
+                stream.writelines(_xml_lines(documents, labels) if form == "xml" else _LINES[form](documents))
         else:
-            frames = _frames(documents, lambda some: frame_texts(some, left_out))
-            if form == ".parquet":
-                write_table(pl.concat(frames), temporary)
-            else:
-                write_text_batches(frames, temporary)
+            write_text_batches(_frames(documents, partial(frame_texts, left_out=left_out)), temporary)
+    if form in ("xml", "npz"):
+        with replacing(_labels_beside(path)) as temporary:
+            temporary.write_text("".join(f"{label}\n" for label in labels), "utf-8")
+
+
+def annif_lines(documents: Documents) -> Iterator[str]:
+    """A line of Annif's JSON for each text."""
+    return (json.dumps(_annif_entry(one), ensure_ascii=False) + "\n" for one in documents)
+
+
+def _annif_entry(one: SuggestedDocument) -> dict[str, Any]:
+    found = zip(one.labels, one.titles, one.scores, strict=True)
+    results = [{"uri": label, "label": title or label, "notation": None, "score": score} for label, title, score in found]
+    return {"document_id": one.doc_id, "results": results}
+
+
+def _trec_lines(documents: Documents) -> Iterator[str]:
+    for one in documents:
+        for rank, (label, score) in enumerate(zip(one.labels, one.scores, strict=True), start=1):
+            yield f"{one.doc_id}\tQ0\t{label}\t{rank}\t{score!r}\tplant\n"
+
+
+def _matrix(documents: Documents, labels: Sequence[str]) -> csr_array:
+    """Scores [N, L]; what is not suggested is not stored."""
+    numbers, columns, scores, ends = {label: number for number, label in enumerate(labels)}, list[int](), list[float](), [0]
+    for one in documents:
+        columns += [numbers[label] for label in one.labels]
+        scores += one.scores
+        ends.append(len(scores))
+    return csr_array((np.array(scores), np.array(columns, dtype=np.int64), np.array(ends)), shape=(len(ends) - 1, len(labels)))
+
+
+def _xml_lines(documents: Documents, labels: Sequence[str]) -> Iterator[str]:
+    matrix = _matrix(documents, labels)
+    yield f"{matrix.shape[0]} {matrix.shape[1]}\n"
+    for start, end in pairwise(matrix.indptr.tolist()):
+        pairs = zip(matrix.indices[start:end].tolist(), matrix.data[start:end].tolist(), strict=True)
+        yield " ".join(f"{label}:{score!r}" for label, score in pairs) + "\n"
+
+
+_LINES: dict[str, Callable[[Documents], Iterator[str]]] = {"annif": annif_lines, "trec": _trec_lines}
+
+
+def _labels_beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.labels.txt")
 
 
 def frame_texts(documents: Documents, left_out: Sequence[str] = ()) -> pl.DataFrame:

@@ -18,11 +18,12 @@ from plant_datasets.synthetic_clinic import generate
 from plant_cli.api import DataError, SilentReporter, UsageError
 from plant_cli.commands import suggest as suggest_module
 from plant_cli.commands.suggest import _round
+from plant_cli.data.tables import load_sparse
 from plant_cli.report.text import format_cell
 from plant_cli.scoring.fused_scorers import FusedScorers
 from plant_cli.scoring.opened_models import open_model
 from plant_cli.scoring.suggested_documents import KeptDocuments, SuggestedDocument, Suggesting
-from plant_cli.scoring.suggestion_files import write_suggestions
+from plant_cli.scoring.suggestion_files import find_form, write_suggestions
 
 
 @pytest.fixture
@@ -152,7 +153,7 @@ DOCUMENTS = (
 
 
 def test_a_table_of_pairs_has_a_row_for_a_document_without_suggestions(tmp_path: Path) -> None:
-    write_suggestions(tmp_path / "out.tsv", DOCUMENTS, ["why"])
+    write_suggestions(tmp_path / "out.tsv", DOCUMENTS, ".tsv", [], ["why"])
     assert (tmp_path / "out.tsv").read_text().splitlines() == [
         "doc_id\trank\tlabel\ttitle\tscore\tthreshold\tband",
         "a\t1\tflu\t'=Flu\t0.5\t0.25\tassign",
@@ -162,7 +163,7 @@ def test_a_table_of_pairs_has_a_row_for_a_document_without_suggestions(tmp_path:
 
 
 def test_columns_that_nothing_is_in_are_not_written(tmp_path: Path) -> None:
-    write_suggestions(tmp_path / "out.parquet", DOCUMENTS, ["title", "why"])
+    write_suggestions(tmp_path / "out.parquet", DOCUMENTS, ".parquet", [], ["title", "why"])
     rows = pl.read_parquet(tmp_path / "out.parquet").rows()
     assert rows == [("a", ["flu", "cold"], [0.5, 0.4], ["assign", "review"]), ("b", [], [], [])]
 
@@ -216,7 +217,7 @@ def test_a_stopped_command_goes_on_after_the_last_whole_text(
     assert read[3] == [read[1][-1]]
     ours, whole = pl.read_ndjson(out), pl.read_ndjson(tmp_path / "whole.jsonl")
     assert ours.drop("scores").equals(whole.drop("scores"))
-    assert ours["scores"].explode().to_list() == pytest.approx(whole["scores"].explode().to_list())
+    assert ours["scores"].explode().to_list() == pytest.approx(whole["scores"].explode().to_list(), abs=1e-5)
     assert not part.exists()
 
 
@@ -230,13 +231,71 @@ def test_other_texts_are_not_joined_to_a_beginning(tmp_path: Path) -> None:
     assert KeptDocuments(tmp_path / "x.part", {}, anew=True).number == 0
 
 
-@pytest.mark.parametrize("name", ["out.parquet", "out.jsonl", "out.csv", "out.tsv"])
-def test_the_file_is_read_by_eval(trained: Any, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "to"),
+    [
+        *[(name, None) for name in ("out.parquet", "out.jsonl", "out.csv", "out.tsv", "out.trec", "out.npz")],
+        ("out.json", "annif"),
+        ("out.jsonl.gz", None),
+        ("out.txt", "xml"),
+        ("out.txt", "trec"),
+    ],
+)
+def test_the_file_is_read_by_eval(trained: Any, tmp_path: Path, name: str, to: str | None) -> None:
     test = generate(documents=120, labels=12, seed=3).splits["test"].collect()
     test.select("doc_id", "text").write_parquet(tmp_path / "new.parquet")
-    trained(path=str(tmp_path / "new.parquet"), top_k=12, assigned=True, output=str(tmp_path / name))
-    result = trained.run("eval", flags={"eval": {"predictions": str(tmp_path / name), "bootstrap": 0}})
-    assert result.data["documents"] == len(test)
+    output = tmp_path / name
+    trained(path=str(tmp_path / "new.parquet"), top_k=12, output=str(output), to=to)
+    order = output.with_name(f"{name}.labels.txt")
+    given = {"predictions": str(output), "bootstrap": 0, **({"label_order": str(order)} if order.exists() else {})}
+    ours, theirs = (trained.run("eval", tag=tag, flags={"eval": options}).data for tag, options in ((None, {"bootstrap": 0}), ("x", given)))
+    assert (to == "xml" or name.endswith(".npz")) == order.exists()
+    assert theirs["documents"] == len(test)
+    for metric in ("P@5", "nDCG@5", "R@10"):
+        assert theirs["metrics"][metric]["value"] == pytest.approx(ours["metrics"][metric]["value"])
+
+
+def test_other_tools_get_what_they_read(tmp_path: Path) -> None:
+    labels = ["cold", "cough", "flu"]
+    for name, form in (("a.jsonl", "annif"), ("a.json", "annif"), ("a.trec", "trec"), ("a.txt", "xml"), ("a.npz", "npz")):
+        write_suggestions(tmp_path / name, DOCUMENTS, find_form(tmp_path / name, form, force=False), labels)
+    entries = [
+        {
+            "document_id": "a",
+            "results": [
+                {"uri": "flu", "label": "=Flu", "notation": None, "score": 0.5},
+                {"uri": "cold", "label": "cold", "notation": None, "score": 0.4},
+            ],
+        },
+        {"document_id": "b", "results": []},
+    ]
+    assert [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()] == entries
+    assert json.loads((tmp_path / "a.json").read_text()) == entries
+    assert (tmp_path / "a.trec").read_text() == "a\tQ0\tflu\t1\t0.5\tplant\na\tQ0\tcold\t2\t0.4\tplant\n"
+    assert (tmp_path / "a.txt").read_text() == "2 3\n2:0.5 0:0.4\n\n"
+    assert load_sparse(tmp_path / "a.npz").toarray().tolist() == [[0.4, 0.0, 0.5], [0.0, 0.0, 0.0]]
+    assert (tmp_path / "a.npz.labels.txt").read_text() == (tmp_path / "a.txt.labels.txt").read_text() == "cold\ncough\nflu\n"
+    with pytest.raises(UsageError, match="already"):
+        find_form(tmp_path / "a.txt", "xml", force=False)
+    with pytest.raises(UsageError, match="the format npz has another name"):
+        find_form(tmp_path / "b.txt", "npz", force=False)
+
+
+def test_annifs_json_on_the_screen_and_a_format_without_a_file(trained: Any) -> None:
+    said: list[str] = []
+    trained.run("suggest", speak=said.append, flags={"suggest": {"text": "fever", "to": "annif", "top_k": 1}})
+    [entry] = map(json.loads, said)
+    assert (entry["document_id"], len(entry["results"])) == ("text", 1)
+    with pytest.raises(UsageError, match="no file is named for the format trec"):
+        trained(text="fever", to="trec")
+
+
+def test_predictions_are_written_in_these_formats_too(trained: Any, tmp_path: Path) -> None:
+    trained.run("predict", flags={"predict": {"output": str(tmp_path / "p.trec"), "top_k": 3}})
+    expected = pl.read_parquet(trained.run.path / "predict" / "predictions.parquet")
+    lines = [line.split("\t") for line in (tmp_path / "p.trec").read_text().splitlines()]
+    assert [line[2] for line in lines] == expected["labels"].explode().to_list()
+    assert [float(line[4]) for line in lines] == expected["scores"].explode().to_list()
 
 
 def test_the_ids_of_the_runs_corpus_are_not_lost(clinic: Any, listener: SilentReporter, tmp_path: Path) -> None:
