@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from plant_cli.api import Column, DataError, Passage, Result, SplitName, StageContext, Table, UsageError
 from plant_cli.commands.command_options import ExplainOptions
@@ -18,9 +19,9 @@ from plant_cli.report.result_sections import name_label
 from plant_cli.report.text import show_count
 from plant_cli.scoring.excluded_labels import find_named
 from plant_cli.scoring.explanations import ExplainedPart, Explanation, explain
-from plant_cli.scoring.fused_scorers import LEAST
 from plant_cli.scoring.new_texts import TextReader
 from plant_cli.scoring.opened_models import OpenModel, open_in
+from plant_cli.scoring.score_sums import LEAST
 from plant_cli.scoring.top_labels import Scoring
 
 SHOWN_WHOLE, LONGEST_TEXT = 600, 100_000  # characters of a text that is shown whole, and at most of one that can be unfolded
@@ -110,21 +111,24 @@ def _read_texts(context: StageContext, options: ExplainOptions) -> list[tuple[st
     """Ids and texts that are asked for."""
     if options.text is not None:
         return [("text", options.text)]
-    wanted, corpus = options.document, context.corpus()
-    if options.path is None:
-        where, pairs = (
-            "the run's corpus",
-            (pair for split in corpus.sizes for part in corpus.stream(split) for pair in zip(part.doc_ids, part.texts, strict=True)),
-        )
-    else:
-        given = {"text_column": options.text_column, "id_column": options.id_column, "encoding": options.encoding}
-        where, pairs = options.path, zip(*TextReader(data=context.data, reporter=context.reporter, **given).read(options.path), strict=True)
+    wanted, where, pairs = options.document, options.path or "the run's corpus", _read_corpus(context)
+    if options.path is not None:
+        given: dict[str, Any] = {"text_column": options.text_column, "id_column": options.id_column, "encoding": options.encoding}
+        pairs = iter(zip(*TextReader(data=context.data, reporter=context.reporter, **given).read(options.path), strict=True))
     texts = [(document, text) for document, text in pairs if wanted in (None, document)]
     if not texts:
         raise DataError(
             f"there is no document '{wanted}'", where=where, expected="the id of a document there", todo="check the id, or --id-column"
         )
     return texts
+
+
+def _read_corpus(context: StageContext) -> Iterator[tuple[str, str]]:
+    """Ids and texts of the run's corpus."""
+    corpus = context.corpus()
+    for split in corpus.sizes:
+        for part in corpus.stream(split):
+            yield from zip(part.doc_ids, part.texts, strict=True)
 
 
 def _explain(context: StageContext, opened: OpenModel, texts: Sequence[tuple[str, str]], named: Sequence[int], k: int) -> list[Explained]:
@@ -155,12 +159,12 @@ def _show_text(text: str, one: Explanation) -> list[Passage]:
 
 def _lay_out(document: str, text: str, one: Explanation) -> Table:
     """What the score of a label is made of."""
-    rows = [[part.name, round(part.log_odds, 2), _list_words(text, part), _shorten_note(text, part)] for part in one.parts]
-    rows.sort(key=lambda row: -float(row[1]))
+    parts = sorted(one.parts, key=lambda part: -part.log_odds)
+    rows = [(part.name, round(part.log_odds, 2), _list_words(text, part), _shorten_note(part)) for part in parts]
     return Table(
         title=f"{document}: {name_label(one.label, one.title)}, score {one.score:.3g}",
         columns=[Column(name="part"), Column(name="log-odds", kind="exact"), Column(name="words"), Column(name="by")],
-        rows=[["base", round(one.base, 2), "", ""], *rows, ["together", round(one.log_odds, 2), "", ""]],
+        rows=[("base", round(one.base, 2), "", ""), *rows, ("together", round(one.log_odds, 2), "", "")],
         passages=_show_text(text, one),
     )
 
@@ -174,7 +178,7 @@ def _list_words(text: str, part: ExplainedPart) -> str:
     return ", ".join(f"{word} {weight:+.2f}" for word, weight in [*best, *([("rest", rest)] if best and abs(rest) >= LEAST else [])])
 
 
-def _shorten_note(text: str, part: ExplainedPart) -> str:
+def _shorten_note(part: ExplainedPart) -> str:
     """The note, unless it is a list of words."""
     return "" if len(part.spans) and all(word.isalnum() for word in part.note.split(", ")) else part.note
 

@@ -198,7 +198,7 @@ def _show(documents: list[SuggestedDocument], opened: OpenModel, *, explained: b
         f"band: {REVIEW} is to be checked by a person; {ASSIGN}: the score reaches the threshold {tuned}; scores are probabilities, "
         f"calibrated on {thresholds.source}",
         *(["never: no threshold of the label reaches the target on validation"] if never and not explained else []),
-        *(["why: what network and scorers add to the log-odds of an average label, and by what"] if explained else []),
+        *(["why: what network and scorers add to the log-odds, and by what (`plant explain` marks the words)"] if explained else []),
     ]
     table = Table(
         title=show_count(len(documents), "text"),

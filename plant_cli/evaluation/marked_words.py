@@ -113,5 +113,6 @@ def _agree(borders: Integers, words: Booleans, spans: Integers) -> list[float]:
 
 
 def _average(rows: Sequence[Sequence[float]]) -> MarkFigures:
-    means = [None if np.isnan(mean) else mean for mean in np.mean(np.array(rows), axis=0).tolist()]
-    return MarkFigures(without=means[0], alone=means[1], precision=means[2], recall=means[3], f1=means[4])
+    without, alone, *agreement = np.mean(np.array(rows), axis=0).tolist()
+    precision, recall, f1 = (None if np.isnan(mean) else mean for mean in agreement)
+    return MarkFigures(without=without, alone=alone, precision=precision, recall=recall, f1=f1)

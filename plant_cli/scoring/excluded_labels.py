@@ -36,10 +36,11 @@ def find_named(names: Sequence[str], labels: LabelIndex, flag: str) -> list[int]
         given = _read_names(path) if name not in exact and path.is_file() else [name]
         known = [row for one in given for row in ([exact[one]] if one in exact else rows.get(one.lower(), []))]
         if not known:
+            near = [near_names(one, [*labels.ids, *filter(None, labels.titles)]) for one in given[:1]]
             raise DataError(
                 f"no label is named '{name}'" if given == [name] else f"none of the {len(given)} names in the file is a label of train",
                 where=f"{flag} {name}",
-                expected="ids or titles of labels" + (f"; {near_names(given[0], labels.ids)}" if given else ""),
+                expected="; ".join(["ids or titles of labels", *near]),
                 todo="give ids as the corpus has them, or a file with one on each line",
             )
         found.update(known)

@@ -1,11 +1,4 @@
-"""Why a label has its score: what the network and each scorer add to its log-odds, and the words that they find it in.
-
-The logit of a label is a weighted sum of what the sources say (`fusion`, `calibration`), then perhaps a rising map of it, then perhaps a
-mean with the base rate. What follows the sum is a function f of one number, so that the shares of the parts are those of integrated
-gradients on the straight line from a label without any evidence: p_i (f(r + Σ p) − f(r)) / Σ p, which add up to f(r + Σ p) − f(r) exactly.
-
-Source: Sundararajan et al. 2017, Axiomatic attribution for deep networks; docs/maths.md says what r and the p_i are.
-"""
+"""Why a label has its score: what the network and each scorer add to its log-odds, and the words that they find it in."""
 
 from __future__ import annotations
 
@@ -18,10 +11,10 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from plant_cli.api import Documents, LabelIndex, Reporter, SilentReporter
-from plant_cli.scoring.calibration import LIMIT, apply_maps
-from plant_cli.scoring.fused_scorers import LEAST, Combination, NamedScorer, ScoredDocuments
-from plant_cli.scoring.models import TokenEvidence, TrainedModel
+from plant_cli.scoring.fused_scorers import NamedScorer
+from plant_cli.scoring.models import TrainedModel
 from plant_cli.scoring.predictions import NETWORK
+from plant_cli.scoring.score_sums import LEAST, ScoreSums, average_logit
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -72,12 +65,13 @@ class Explanation:
         """The marked words of all parts, in order, and what each adds in all of them [n, 2], [n]."""
         spans, place = np.unique(np.concatenate([part.spans for part in self.parts] or [NO_SPANS]), axis=0, return_inverse=True)
         weights = np.concatenate([part.weights for part in self.parts] or [np.zeros(0)])
-        return spans, np.bincount(place.ravel(), weights, len(spans))
+        return spans.astype(np.int64), np.bincount(place.ravel(), weights, len(spans)).astype(np.float64)
 
     def find_marked(self) -> Spans:
         """The words that a reader sees marked for the label: those of some weight beside the strongest [n, 2]."""
         spans, weights = self.join_words()
-        return spans[weights >= MARKED_FROM * max(weights.max(initial=0.0), LEAST_WEIGHT)]
+        marked: Spans = spans[weights >= MARKED_FROM * max(weights.max(initial=0.0), LEAST_WEIGHT)]
+        return marked
 
     def to_json(self) -> dict[str, Any]:
         """As JSON."""
@@ -92,7 +86,9 @@ def explain(model: TrainedModel, text: str, labels: Sequence[int], index: LabelI
     words, rows = model.split([text]), np.array(labels, dtype=np.int64)
     tokens = model.weigh_tokens(text, words, labels, reporter)
     scored = None if model.scorers is None else model.scorers.score(words, SilentReporter(), "text")
-    sums = _Sums.of(model.combination, rows, tokens, scored)
+    listed = None if scored is None else scored.pairs.labels
+    logits = None if tokens is None else (tokens.logits[rows], average_logit(tokens.logits, listed))
+    sums = ScoreSums.of(model.combination, rows, scored, 0, logits)
     marks = _Marks.of(model, text, words)
     parts: list[list[ExplainedPart]] = [[] for _ in labels]
     if tokens is not None:
@@ -154,60 +150,6 @@ class _Marks:
     def part(self, name: str, log_odds: float, weights: Floats, note: str) -> ExplainedPart:
         kept = self.telling & (np.abs(weights) >= LEAST_WEIGHT)
         return ExplainedPart(name=name, log_odds=float(log_odds), spans=self.spans[kept], weights=weights[kept], note=note)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Sums:
-    """The log-odds of k labels of one text, and how they come about."""
-
-    whole: Floats  # log-odds [k]
-    network: Floats  # what the network adds [k]
-    of_network: Floats  # what one unit of its logit is [k]
-    scorers: Floats  # what each view of the scorers adds [k, S]
-    of_scores: Floats  # what one unit of each view's score is [k, S]
-
-    @classmethod
-    def of(cls, combination: Combination | None, labels: Ints, tokens: TokenEvidence | None, scored: ScoredDocuments | None) -> _Sums:
-        k, row = len(labels), np.zeros(len(labels), dtype=np.int64)
-        logits, average, drawn = np.zeros(k), 0.0, None
-        if tokens is not None:
-            logits = np.clip(tokens.logits, -LIMIT, LIMIT)
-            listed = logits if scored is None else logits[scored.pairs.labels]
-            average, logits = float((listed if len(listed) else logits).mean()), logits[labels]
-        added, units, rest = np.zeros((k, 0)), np.zeros((k, 0)), np.zeros(k)
-        if scored is not None:
-            pairs, counts = scored.pairs, scored.scorers.train_counts[labels]
-            weights, bias = scored.scorers.fusion.at(counts)
-            added, units = weights * (pairs.look_up(row, labels) - pairs.zeros), weights * pairs.scales
-            rest, drawn = weights @ pairs.zeros[0] + bias, scored
-        if combination is None:
-            return cls(whole=logits, network=logits - average, of_network=np.ones(k), scorers=added, of_scores=units)
-        calibration, counts = combination.calibration, combination.train_counts[labels]
-        slopes, offset = calibration.linear.at(counts)
-
-        def draw(sums: Floats) -> Floats:
-            return sums if drawn is None else drawn.draw(sums, row, counts)
-
-        def finish(network: Floats | float, scores: Floats) -> Floats:
-            """The log-odds by the network's logits and the fused ones of the scorers."""
-            if tokens is None:
-                return draw(apply_maps(calibration.maps, slopes[:, 0] * np.clip(scores, -LIMIT, LIMIT) + offset, counts))
-            sums = slopes[:, 0] * network + offset
-            return apply_maps(calibration.maps, sums + (0.0 if scored is None else slopes[:, 1] * draw(scores)), counts)
-
-        trust = 1.0 if scored is None or scored.trust is None else float(scored.trust[0])
-        of_network, of_fused = slopes[:, 0], trust * slopes[:, -1]
-        network, by_scorers = of_network * (logits - average) * (tokens is not None), of_fused[:, None] * added
-        whole, base = finish(logits, rest + added.sum(axis=1)), finish(average, rest)
-        given = network + by_scorers.sum(axis=1)
-        stretch = np.divide(whole - base, given, out=np.ones(k), where=np.abs(given) > 1e-9)
-        return cls(
-            whole=whole,
-            network=stretch * network,
-            of_network=stretch * of_network,
-            scorers=stretch[:, None] * by_scorers,
-            of_scores=(stretch * of_fused)[:, None] * units,
-        )
 
 
 def add_to_words(tokens: Spans, weights: Floats, words: Spans) -> Floats:

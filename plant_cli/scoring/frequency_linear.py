@@ -93,11 +93,6 @@ class FrequencyLinear:
         logits: Floats = floors @ weights.T + bias
         return logits
 
-    def explain(self, values: Floats, counts: Ints) -> Floats:
-        """What each source adds to the logits of pairs, w_s(n) z_s [P, S]; see `apply`."""
-        added: Floats = self.at(counts)[0] * values
-        return added
-
 
 def spline_basis(counts: Ints, knots: Sequence[float] | Floats) -> Floats:
     """How much each knot counts at some training frequencies [P, K]: linear in ln n between knots, constant beyond them.

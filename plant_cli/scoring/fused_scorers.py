@@ -14,18 +14,16 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import Choice, ComponentError, CreditingScorer, Documents, PlantError, Reason, Reporter, Scorer, promises
 from plant_cli.api.functions import Promise, describe_value, surviving_exits
-from plant_cli.data.words import drop_unused, number_words
+from plant_cli.data.words import drop_unused
 from plant_cli.scoring.calibration import Calibration
 from plant_cli.scoring.frequency_linear import Floats, FrequencyLinear, Ints, group_frequencies
 from plant_cli.scoring.fusion import ScoredPairs, fuse, gather_pairs
 from plant_cli.scoring.known_words import KnownWords
-from plant_cli.scoring.predictions import NETWORK
 from plant_cli.scoring.sparse_scores import SparseScores, cut_rows, no_scores
 from plant_cli.scoring.top_labels import Logits, Rows, TopLabels
 
 Answer = TypeVar("Answer")
 DOCUMENTS_SCORED = 2048  # at a time
-LEAST = 0.05  # log-odds below which a part is not named as a reason
 
 
 class ScorerError(ComponentError):
@@ -194,12 +192,6 @@ class Combination:
     train_counts: Ints  # training documents of each label [L]
     excluded: Sequence[int] = ()  # labels that are never suggested
 
-    @property
-    def scorer_weights(self) -> npt.NDArray[np.float32]:
-        """The weight of the scorers' logit, for each label [L]."""
-        weights: npt.NDArray[np.float32] = self.calibration.at(self.train_counts)[0][-1]
-        return weights
-
     def calibrate(self, scored: ScoredDocuments) -> SparseScores:
         """Calibrated logits of documents by scorers without a network, drawn to base rates."""
         last, counts = self.calibration.last, self.train_counts
@@ -216,39 +208,3 @@ def score_parts(scored: ScoredDocuments, k: int) -> dict[str, TopLabels]:
     scorers = scored.scorers
     parts = {name: scored.pairs.take(scorers.views_of(name)) for name in (scorer.name for scorer in scorers.scorers)}
     return {name: TopLabels.of(fuse(scorers.alone[name], pairs, scorers.train_counts), k) for name, pairs in parts.items()}
-
-
-def explain_labels(scored: ScoredDocuments, weights: Logits, labels: Ints, network: Floats | None = None) -> list[list[Reason]]:
-    """Reasons for some labels of each document, the part that adds most first: `network +2.3; titles +2.1 (…); words +0.8 (…)`.
-
-    The number is what the part adds to the log-odds of the whole model, over a label of average scores among the pairs that scorers list.
-    It is of the weighted sum, before the calibration's isotonic maps, where there are any.
-    """
-    scorers, pairs, documents = scored.scorers, scored.pairs, scored.documents
-    explained = []
-    for row, chosen in enumerate(labels.tolist()):
-        words = documents.take(np.array([row]))
-        document = number_words([[words.vocabulary[number] for number in words.numbers.tolist()]])  # whose vocabulary is its own
-        reasons = {scorer.name: scorer.explain(document, chosen) for scorer in scorers.scorers}
-        values = weights[chosen][:, None] * pairs.look_up(np.full(len(chosen), row), np.array(chosen, dtype=np.int64))
-        added = scorers.fusion.explain(values, scorers.train_counts[chosen])
-        parts = {name: added[:, scorers.views_of(name)].sum(axis=1).tolist() for name in reasons}
-        if network is not None:
-            parts = {NETWORK: network[row].tolist(), **parts}
-        explained.append(
-            [
-                _join({name: (amounts[at], reasons[name][at] if name in reasons else Reason(text="")) for name, amounts in parts.items()})
-                for at in range(len(chosen))
-            ]
-        )
-    return explained
-
-
-def _join(parts: Mapping[str, tuple[float, Reason]]) -> Reason:
-    """One reason of what each part adds, and its own reason."""
-    texts, words = [], dict[str, None]()
-    for name, (amount, reason) in sorted(parts.items(), key=lambda part: -part[1][0]):
-        if amount >= LEAST:
-            texts.append(f"{name} +{amount:.1f}" + (f" ({reason.text})" if reason.text else ""))
-            words |= dict.fromkeys(reason.words)
-    return Reason(text="; ".join(texts), words=tuple(words))

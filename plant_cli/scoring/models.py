@@ -13,7 +13,8 @@ import numpy.typing as npt
 from plant_cli.api import Analyser, Corpus, Documents, MachineSection, Reporter
 from plant_cli.data.words import number_words
 from plant_cli.network.design import DESIGN_FILE, ComponentLookup
-from plant_cli.scoring.fused_scorers import Combination, FusedScorers, explain_labels, score_parts
+from plant_cli.scoring.fused_scorers import Combination, FusedScorers, score_parts
+from plant_cli.scoring.score_sums import explain_labels
 from plant_cli.scoring.scorer_files import read_scorers
 from plant_cli.scoring.sparse_scores import DOCUMENTS_BETWEEN_CHECKS
 from plant_cli.scoring.top_labels import Logits, Rows, Scoring, TopLabels, raise_if_stopped
@@ -92,7 +93,7 @@ class TrainedModel:
                     rows = np.arange(start, min(start + DOCUMENTS_BETWEEN_CHECKS, len(scored)))
                     scoring.keep(first + rows, logits.dense(rows))
             parts = score_parts(scored, scoring.k) if scoring.parts else {}
-            reasons = explain_labels(scored, self.combination.scorer_weights, top.labels) if scoring.reasons else ()
+            reasons = explain_labels(scored, self.combination, top.labels) if scoring.reasons else ()
             found.append(replace(top, trust=scored.trust, parts=parts, reasons=reasons))
             first += len(scored)
         return TopLabels.join(found)

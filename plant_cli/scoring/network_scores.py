@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,11 @@ from plant_cli.network.state_cache import StateCache
 from plant_cli.relevance.relevance_table import read_counted_words
 from plant_cli.runs.session import stopped
 from plant_cli.scoring.calibration import LIMIT, apply_maps
-from plant_cli.scoring.fused_scorers import ScoredDocuments, explain_labels, score_parts
+from plant_cli.scoring.fused_scorers import ScoredDocuments, score_parts
 from plant_cli.scoring.fusion import ScoredPairs
 from plant_cli.scoring.models import Combination, ModelSource, TokenEvidence, TrainedModel
 from plant_cli.scoring.predictions import NETWORK
+from plant_cli.scoring.score_sums import average_logit, explain_labels
 from plant_cli.scoring.sparse_scores import LABELS_LISTED
 from plant_cli.scoring.top_labels import Keep, Logits, Rows, Scoring, TopLabels, distinct_probabilities
 
@@ -170,7 +171,8 @@ class LogitCombiner:
         self.combination = combination
         self.scored = scored
         self.weights, self.bias = (torch.from_numpy(part) for part in combination.calibration.at(combination.train_counts))
-        self.added = np.zeros((0 if scored is None else len(scored), explained))
+        self.logits = np.zeros((0 if scored is None else len(scored), explained))  # the network's, of the best labels
+        self.averages = np.zeros(len(self.logits))  # and of average ones
 
     def __call__(self, rows: Rows, logits: Tensor) -> Tensor:
         """Calibrated logits [b, L] of some documents from those of the network."""
@@ -182,16 +184,15 @@ class LogitCombiner:
         if maps:
             total = torch.from_numpy(apply_maps(maps, total.float().cpu().numpy(), self.combination.train_counts)).to(total)
         total.masked_fill_(logits < UNSCORED / 2, UNSCORED)  # what a shortlist left out is not found by scorers either
-        if self.added.size:
-            self._note(rows, logits.clamp(-LIMIT, LIMIT).double().cpu(), top_labels(total, self.added.shape[1])[0].cpu())
+        if self.logits.size:
+            self._note(rows, logits.double().cpu().numpy(), top_labels(total, self.logits.shape[1])[0].cpu().numpy())
         return total
 
-    def _note(self, rows: Rows, logits: Tensor, best: Tensor) -> None:
+    def _note(self, rows: Rows, logits: Logits, best: Rows) -> None:
         assert self.scored is not None  # else nothing is noted
         for row, scores, labels in zip(rows.tolist(), logits, best, strict=True):
-            listed = torch.from_numpy(self.scored.pairs.labels[self.scored.pairs.span(row)])
-            average = scores[listed].mean() if len(listed) else scores.mean()
-            self.added[row] = (self.weights[0][labels] * (scores[labels] - average)).numpy()
+            self.logits[row] = scores[labels]
+            self.averages[row] = average_logit(scores, self.scored.pairs.labels[self.scored.pairs.span(row)])
 
 
 def load_network_model(source: ModelSource, combination: Combination | None) -> NetworkModel:
@@ -249,7 +250,7 @@ class NetworkModel(TrainedModel):
             recall = measure_recall(self.network, reader, self.hardware, scoring.candidates, scoring.k, batch=scoring.batch)
         reasons: Sequence[Sequence[Any]] = ()
         if scoring.reasons and combine is not None and scored is not None:
-            reasons = explain_labels(scored, combine.combination.scorer_weights, top.labels, combine.added)
+            reasons = explain_labels(scored, combine.combination, top.labels, (combine.logits, combine.averages))
         cut = measure_cut(live.tokens, scoring.evidence)
         trust = None if scored is None else scored.trust
         return replace(top, trust=trust, shortlist_recall=recall, cut=cut, parts=by_part | parts, reasons=reasons)
@@ -266,7 +267,7 @@ class NetworkModel(TrainedModel):
             logits = score_all(decoder, reading, self.network.labels)
             exact = isinstance(decoder, LeaveOutDecoder)
             if exact and len(spans):
-                weights = leave_out_tokens(decoder, reading, wanted)
+                weights = leave_out_tokens(cast("LeaveOutDecoder", decoder), reading, wanted)
             elif isinstance(decoder, Decoder) and len(spans):  # what a decoder folds into may show no attention
                 weights = read_attention(decoder, reading, wanted)
         by_token = weights[0, :, : len(spans)].double().cpu().numpy()

@@ -88,7 +88,7 @@ class NeighbourScorer:
             cosines = np.maximum(cosines[near], 0)
         else:
             found = view.nearest.find(vector, options.neighbours)
-            near, cosines = found.indices, np.maximum(found.data, 0)
+            near, cosines = found.indices.astype(np.int64), np.maximum(found.data, 0)
         shares = np.divide(cosines**options.power, cosines, out=np.zeros_like(cosines), where=cosines > 0)  # of a unit of the cosine
         having = csr_array(self.gold[near][:, list(labels)].T) @ diags_array(shares / ((cosines**options.power).sum() or 1.0))
         return view.vectoriser.credit_words(document, csr_array(csr_array(having @ view.vectors[near]).multiply(vector)))

@@ -19,14 +19,19 @@ from plant_cli.scoring.opened_models import open_model
 @pytest.fixture
 def run(prepared: Any) -> Any:
     """`plant explain` on scorers alone, or another run."""
+    clinics: list[Any] = []
 
-    def explain(kind: str = "scorers", reporter: Any = None, **options: Any) -> Result:
-        explain.clinic = explain.clinic or prepared(kind)
-        result: Result = explain.clinic("explain", reporter=reporter or SilentReporter(), flags={"explain": options})
-        return result
+    def explain(kind: str = "scorers", reporter: Any = None, **options: Any) -> Any:
+        clinics[:] = clinics or [prepared(kind)]
+        return clinics[0]("explain", reporter=reporter or SilentReporter(), flags={"explain": options})
 
-    explain.clinic = None
     return explain
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Of the run."""
+    return tmp_path / "run"
 
 
 @pytest.mark.parametrize("kind", ["planted", "scorers"])
@@ -45,9 +50,9 @@ def test_parts_and_base_are_the_log_odds_in_every_form(run: Any, kind: str) -> N
         assert line["base"] + sum(part["log_odds"] for part in line["parts"]) == pytest.approx(line["log_odds"], abs=1e-6)
 
 
-def test_the_suggested_labels_or_those_that_are_named_by_id_or_title(run: Any) -> None:
+def test_the_suggested_labels_or_those_that_are_named_by_id_or_title(run: Any, path: Path) -> None:
     ids = [line["label"] for line in run(text="a fever and a cough", top_k=3).data]
-    opened = open_model(run.clinic.path)
+    opened = open_model(path)
     assert ids == [one.label for one in opened.suggest(["a fever and a cough"], k=3)[0]]
     last = opened.labels.ids[-1]
     for name in (last, opened.labels.titles[-1]):
@@ -57,31 +62,31 @@ def test_the_suggested_labels_or_those_that_are_named_by_id_or_title(run: Any) -
     assert caught.value.where == "--label nonsense"
 
 
-def test_a_row_of_a_table_and_a_document_of_the_corpus(run: Any, tmp_path: Path) -> None:
+def test_a_row_of_a_table_and_a_document_of_the_corpus(run: Any, path: Path, tmp_path: Path) -> None:
     table = tmp_path / "new.csv"
     table.write_text("doc_id,text\na,a fever\nb,a cough\n")
     assert {line["doc_id"] for line in run(path=str(table)).data} == {"a", "b"}
     assert {line["doc_id"] for line in run(path=str(table), document="b").data} == {"b"}
-    corpus = RequestRunner(Request(registry=installed(), run_path=run.clinic.path)).open("explain").corpus()
+    corpus = RequestRunner(Request(registry=installed(), run_path=path)).open("explain").corpus()
     document = corpus.gold_labels("test").doc_ids[0]
     found = run(document=document, top_k=1)
     assert [line["doc_id"] for line in found.data] == [document]
     assert any(part["words"] for part in found.data[0]["parts"])
 
 
-def test_a_text_that_tells_nothing_has_no_reasons(run: Any) -> None:
+def test_a_text_that_tells_nothing_has_no_reasons(run: Any, path: Path) -> None:
     """It is said; a label that is named has the base rate, and nothing else."""
     listener = SilentReporter()
     result = run(text="xyzzy", reporter=listener)
     assert (result.tables, result.data) == ([], [])
     assert any("tell the model nothing" in warning for warning in listener.warnings)
-    [one] = run(text="xyzzy", label=(open_model(run.clinic.path).labels.ids[0],)).data
+    [one] = run(text="xyzzy", label=(open_model(path).labels.ids[0],)).data
     assert one["base"] == pytest.approx(one["log_odds"])
 
 
-def test_a_long_text_shows_its_best_sentences(run: Any) -> None:
+def test_a_long_text_shows_its_best_sentences(run: Any, path: Path) -> None:
     run(text="a")
-    words = open_model(run.clinic.path).model.scorers.known.words
+    words: Any = open_model(path).model.scorers.known.words  # type: ignore[union-attr]
     rare = words[len(words) // 2]
     text = "Nothing here. " * 60 + f"This is {rare} here. " + "Nothing here. " * 60
     [table, *_] = run(text=text, top_k=1).tables

@@ -29,7 +29,10 @@ from plant_cli.data.word_analysis import PLAIN
 from plant_cli.data.words import number_words
 from plant_cli.registry import installed
 from plant_cli.scoring import scorer_fitting
-from plant_cli.scoring.fused_scorers import NamedScorer, ScorerError, ask, check_scores, explain_labels, score_parts
+from plant_cli.scoring.calibration import Calibration
+from plant_cli.scoring.frequency_linear import FrequencyLinear
+from plant_cli.scoring.fused_scorers import Combination, NamedScorer, ScorerError, ask, check_scores, score_parts
+from plant_cli.scoring.score_sums import explain_labels
 from plant_cli.scoring.scorer_fitting import fit_scorers
 from tests.scoring.conftest import split_words
 
@@ -252,10 +255,17 @@ def test_a_scorer_has_no_scores_of_no_documents() -> None:
     assert [scores.matrix.shape for scores in NAMED.score(number_words([]), 3)] == [(0, 3)]
 
 
+def weigh(*slopes: float) -> Combination:
+    """Of the network, where there is one, and of the scorers."""
+    scorers = fit().scorers
+    linear = FrequencyLinear.constant(slopes, 0.0, (1.0,))
+    return Combination(scorers=scorers, calibration=Calibration(linear=linear), train_counts=scorers.train_counts)
+
+
 def explain(text: str, labels: list[int], trust: float = 1.0) -> list[Reason]:
     """By scorers that count alike for every label."""
     scored = fit().scorers.score(split_words([text]), SilentReporter(), "texts")
-    [found] = explain_labels(scored, np.full(4, trust, dtype=np.float32), np.array([labels], dtype=np.int64).reshape(1, -1))
+    [found] = explain_labels(scored, weigh(trust), np.array([labels], dtype=np.int64).reshape(1, -1))
     return found
 
 
@@ -288,18 +298,18 @@ def test_no_labels_no_reasons() -> None:
 
 def test_what_the_network_adds_stands_among_the_scorers() -> None:
     scored = fit().scorers.score(split_words(["a patient with fever and chills"]), SilentReporter(), "texts")
-    labels, trust = np.array([[0, 2, 1]]), np.ones(4, dtype=np.float32)
-    [alone] = explain_labels(scored, trust, labels)
-    [found] = explain_labels(scored, trust, labels, np.array([[99.0, 0.04, -3.0]]))
-    assert found[0] == Reason(text=f"network +99.0; {alone[0].text}", words=alone[0].words)
+    labels = np.array([[0, 2, 1]])
+    [alone] = explain_labels(scored, weigh(1.0), labels)
+    [found] = explain_labels(scored, weigh(1.0, 1.0), labels, (np.array([[40.0, 0.04, -3.0]]), np.zeros(1)))
+    assert found[0] == Reason(text=f"network +40.0; {alone[0].text}", words=alone[0].words)
     assert found[1:] == alone[1:]
 
 
 def test_a_label_that_nothing_speaks_for_has_no_reason() -> None:
     scored = fit().scorers.score(split_words(["zzz"]), SilentReporter(), "texts")
-    nothing = np.zeros(4, dtype=np.float32)
-    assert explain_labels(scored, nothing, np.array([[0]]), np.array([[-1.0]])) == [[Reason(text="")]]
-    assert explain_labels(scored, nothing, np.array([[0]]), np.array([[1.25]])) == [[Reason(text="network +1.2")]]
+    for logit, reason in ((-1.0, ""), (1.21, "network +1.2")):
+        network = (np.array([[logit]]), np.zeros(1))
+        assert explain_labels(scored, weigh(1.0, 0.0), np.array([[0]]), network) == [[Reason(text=reason)]]
 
 
 def test_scorers_see_the_words_of_one_document_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,5 +322,5 @@ def test_scorers_see_the_words_of_one_document_alone(monkeypatch: pytest.MonkeyP
             type(scorer), "explain", lambda self, document, own, told=explain: seen.append(len(document.vocabulary)) or told(document, own)
         )
         break
-    explain_labels(scored, np.ones(4, dtype=np.float32), np.array([[0], [0], [0]]))
+    explain_labels(scored, weigh(1.0), np.array([[0], [0], [0]]))
     assert seen == [3] * 4 + [3] * 4 + [1] * 4

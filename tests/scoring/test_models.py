@@ -139,8 +139,8 @@ def test_it_suggests_what_the_command_suggests(trained_clinic: Any, tmp_path: Pa
     before = {path: path.stat().st_mtime_ns for path in trained_clinic.path.rglob("*")}
     found = open_model(str(trained_clinic.path)).suggest(ASKED, k=3)
     table = trained_clinic("suggest", flags={"suggest": {"path": str(texts), "top_k": 3}}).tables[0]
-    assert [[str(row), s.label, s.title, "yes" if s.assigned else "no"] for row, text in enumerate(found) for s in text] == [
-        [document, label, title, assigned] for document, label, title, _, _, assigned in table.rows
+    assert [[str(row), s.label, s.title, s.assigned] for row, text in enumerate(found) for s in text] == [
+        [document, label, title, band == "assign"] for document, label, title, _, _, band in table.rows
     ]
     assert [(s.score, s.threshold) for text in found for s in text] == [pytest.approx(row[3:5], rel=5e-3) for row in table.rows]
     assert {path: path.stat().st_mtime_ns for path in trained_clinic.path.rglob("*")} == before
