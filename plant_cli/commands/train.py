@@ -90,8 +90,8 @@ class Training:
         """Plant and train a network while time is left; notes say what it adds."""
         self._step("mig")
         left = None if self.deadline is None else self.deadline - time.monotonic()
-        first = self._forecast()[1]
-        if left is not None and first is not None and first > left and not self._networked():
+        first = self._forecast()[1] if left is not None and not self._networked() else None
+        if left is not None and first is not None and first > left:
             yield f"no network: one epoch would take about {show_time(first)}, and {show_time(left)} are left of --hours"
             return
         self._step("pretrain-attn", deadline=None if left is None else time.monotonic() + left / 2)

@@ -218,7 +218,7 @@ def decide_start(request: Request, step: Step, folder: StageFolder, run: Run, *,
         refuse_missing_file(name)
     if record is not None and not done and request.resume and not changes and folder.holds_work():
         return "resume", record
-    follows = request.grow and bool(changes) and all(change.startswith(OF_INPUTS) for change in changes)
+    follows = request.grow and bool(changes) and all(change.startswith((*OF_INPUTS, "data.")) for change in changes)
     if request.force or not (done or folder.holds_work()) or (done and ((step.spec.looks and not request.resume) or follows)):
         return "fresh", record
     if record is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -105,6 +106,8 @@ def _prepare(context: RunContext, run: Run) -> StoredCorpus:
     return corpus
 
 
+COLUMNS = ("text_column", "labels_column", "id_column", "split_column", "label_separator", "encoding")
+"""Options that say how a table is read, not what is taken of it: a later export may have other names."""
 NEXT_CORPUS, FORMER_CORPUS, FORMER_LABELS = ".corpus.next", ".corpus.previous", ".former-labels"
 
 
@@ -133,7 +136,7 @@ def grow_corpus(context: RunContext, run: Run) -> StoredCorpus | None:
             expected="a run whose corpus is a table or a folder",
             todo="leave --continue out, or start another run with --run DIR",
         )
-    _refuse_other_options(context.data, open_corpus(run.corpus_path, partial(_load_again, context, run)), run)
+    _refuse_other_options(context.data, open_corpus(run.corpus_path, partial(_load_again, context, run)), run, may_differ=COLUMNS)
     dataset = load_dataset(context, context.data)
     sources = hash_files(dataset)
     if sorted(sources.values()) == sorted(run.header.sources.values()):
@@ -193,10 +196,10 @@ def _stop(context: RunContext) -> None:
         raise stopped("while the corpus was read", str(context.folder), "the whole corpus read")
 
 
-def _refuse_other_options(data: DataSection, corpus: StoredCorpus, run: Run) -> None:
+def _refuse_other_options(data: DataSection, corpus: StoredCorpus, run: Run, may_differ: Collection[str] = ()) -> None:
     now = data.model_dump(mode="json")
     for key, before in corpus.record.source.items():
-        if key in ("path", "dataset", "rejects") or now.get(key) == before:
+        if key in ("path", "dataset", "rejects", *may_differ) or now.get(key) == before:
             continue
         if key in ("vocabulary", "titles", "evidence") and now.get(key) is not None and _is_source(now[key], run):
             continue

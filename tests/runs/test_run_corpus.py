@@ -245,6 +245,14 @@ def test_a_run_goes_on_with_a_corpus_that_has_grown(prepared):
     assert prepared.reporter.notes[-1] == "alpha: unchanged, skipped"
 
 
+def test_a_later_export_may_call_its_columns_otherwise(prepared):
+    _grow(prepared)
+    pl.read_parquet(prepared.data).rename({"text": "body"}).write_parquet(prepared.data)
+    prepared.run("alpha", grow=True, flags={"data": {"text_column": "body"}})
+    assert prepared.record("alpha")["sections"]["data"]["text_column"] == "body"
+    assert "the corpus of the run has grown: 1 new documents (1 in train)" in prepared.reporter.notes
+
+
 def test_other_options_are_refused_though_the_corpus_has_grown(prepared):
     _grow(prepared)
     with pytest.raises(UsageError, match="with other options or inputs than now"):
