@@ -269,6 +269,14 @@ SPECS = (
         examples=("plant plugins", "plant plugins --format json"),
     ),
     tool(
+        name="plugins new",
+        summary="Write a package with one working component, to begin a plugin with.",
+        options=options.PluginNewOptions,
+        run="plant_cli.commands.plugins_new:new_plugin",
+        takes=("force",),
+        examples=("plant plugins new scorer my-scorer", "plant plugins new signal dice -O plugins/dice"),
+    ),
+    tool(
         name="plugins show",
         summary="Explain a component: its options, its source and who brings it.",
         options=options.PluginShowOptions,

@@ -274,6 +274,16 @@ class PlanOptions(Options):
     recipe: str | None = everyday(None, "The recipe, a file or a shipped one's name (default: the run as it is).", argument=True)
 
 
+class PluginNewOptions(Options):
+    """Options of `plant plugins new`."""
+
+    kind: Literal["stage", "backbone", "decoder", "loss", "signal", "dataset", "metric", "shortlist", "scorer", "analyser"] = option(
+        help="The kind of component.", argument=True
+    )
+    name: str = option(help="Its name, such as word-bag.", argument=True)
+    output: str | None = everyday(None, "The folder to write (default: plant-NAME).", short="-O", value="FOLDER")
+
+
 class PluginShowOptions(Options):
     """Options of `plant plugins show`."""
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from plant_cli.api.specs import KINDS
+
 ROOT = Path(__file__).parents[2]
 CHILDREN = sorted(path.name for path in (ROOT / "plugins").iterdir() if (path / "__init__.py").is_file())
 
@@ -69,10 +71,11 @@ def test_the_wheel_holds_what_the_tree_holds(tmp_path: Path) -> None:
     held = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     tree = {path.relative_to(ROOT).as_posix() for path in (ROOT / "plant_cli").rglob("*.py")}
     tree |= {path.relative_to(ROOT / "plugins").as_posix() for path in (ROOT / "plugins").rglob("*.py")}
+    examples = {f"plant_cli/commands/examples/{kind}.py" for kind in KINDS}
     recipes = {f"plant_cli/runs/shipped/{p.relative_to(ROOT / 'recipes').as_posix()}" for p in (ROOT / "recipes").rglob("*.yaml")}
     assert tree <= held
     page = {path.relative_to(ROOT).as_posix() for path in (ROOT / "plant_cli/serving/page").iterdir()}
-    assert recipes | page <= held
+    assert recipes | page | examples <= held
     assert "plant_cli/py.typed" in held
     assert {f"plant_cli/report/{name}" for name in ("page.html.jinja", "style.css")} <= held
     assert {"plant_cli/kit.pyi", "plant_datasets/cards.yaml"} <= held

@@ -1,0 +1,79 @@
+"""`plant plugins new KIND NAME`: a small package with one working component, to be installed and then changed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import plant_cli
+from plant_cli.api import Result, StageContext, UsageError
+from plant_cli.api.specs import KINDS
+from plant_cli.commands.command_options import PluginNewOptions
+from plant_cli.data.files import replacing_folder, require_free
+
+NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+_FIRST_NAME = re.compile(r'Spec\(\s*name="([^"]+)"')
+_PROJECT = """[build-system]
+requires = ["hatchling>=1.27"]
+build-backend = "hatchling.build"
+
+[project]
+name = "plant-{name}"
+version = "0.1.0"
+description = "A {kind} for plant"
+readme = "README.md"
+requires-python = ">=3.11"
+dependencies = ["plant-cli"]
+
+[project.entry-points.plant]
+{name} = "{module}"
+
+[tool.hatch.build.targets.wheel]
+only-include = ["{module}.py"]
+"""
+_READ_ME = """# plant-{name}
+
+A {kind} for plant. `{module}.py` works as it is: change it, and keep what it returns.
+
+    pip install -e .
+    plant plugins show {name}
+    pytest --pyargs plant_cli.testing --plant-plugin {name}
+
+The last line runs the published checks (`pip install pytest`).
+"""
+
+
+def new_plugin(context: StageContext, options: PluginNewOptions) -> Result:
+    """Write the folder of a package whose component is the example of its kind under another name."""
+    if not NAME.fullmatch(options.name):
+        raise UsageError(
+            f"'{options.name}' cannot name a component",
+            where="plant plugins new",
+            expected="small letters, digits and single dashes, such as word-bag",
+            todo="choose another name",
+        )
+    values = {"kind": options.kind, "name": options.name, "module": f"plant_{options.name.replace('-', '_')}"}
+    folder = Path(options.output or f"plant-{options.name}")
+    require_free(folder, force=context.force, folder=True)
+    example = (_find_examples() / f"{options.kind}.py").read_text("utf-8")
+    known = _FIRST_NAME.search(example)
+    with replacing_folder(folder) as partial:
+        files = {
+            f"{values['module']}.py": example
+            if known is None
+            else re.sub(rf'(?<="){known[1]}(?=[" ])|(?<=plant ){known[1]}(?= )', options.name, example),
+            "pyproject.toml": _PROJECT.format(**values),
+            "README.md": _READ_ME.format(**values),
+        }
+        for name, text in files.items():
+            (partial / name).write_text(text, encoding="utf-8")
+    return Result(
+        data={"folder": str(folder), "files": sorted(files)},
+        next_step=f"pip install -e {folder}, then plant plugins show {options.name}; {KINDS[options.kind].plural}: docs/plugins.md",
+    )
+
+
+def _find_examples() -> Path:
+    """The folder of one module for each kind: in the wheel, else in the source tree."""
+    shipped, source = Path(__file__).parent / "examples", Path(plant_cli.__file__).parents[1] / "docs/examples/plant-example/plant_example"
+    return shipped if shipped.is_dir() else source
