@@ -11,7 +11,7 @@ from plant_cli.api.specs import KINDS
 from plant_cli.commands.command_options import PluginNewOptions
 from plant_cli.data.files import replacing_folder, require_free
 
-NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+_NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 _FIRST_NAME = re.compile(r'Spec\(\s*name="([^"]+)"')
 _PROJECT = """[build-system]
 requires = ["hatchling>=1.27"]
@@ -45,7 +45,7 @@ The last line runs the published checks (`pip install pytest`).
 
 def new_plugin(context: StageContext, options: PluginNewOptions) -> Result:
     """Write the folder of a package whose component is the example of its kind under another name."""
-    if not NAME.fullmatch(options.name):
+    if not _NAME.fullmatch(options.name):
         raise UsageError(
             f"'{options.name}' cannot name a component",
             where="plant plugins new",
