@@ -467,9 +467,8 @@ SPECS = (
         takes=("tag", "force", "resume"),
         examples=(
             "plant suggest new.csv -O suggestions.csv",
-            "plant suggest --text 'acute bronchitis with cough'",
+            "plant suggest --text 'acute bronchitis with cough' --why",
             "plant suggest - --format jsonl < new.jsonl",
-            "plant suggest letters/ --assigned --why",
         ),
     ),
     look(

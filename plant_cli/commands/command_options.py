@@ -487,8 +487,8 @@ class SuggestOptions(Options):
 
     path: str | None = everyday(
         None,
-        "Texts to label: a table, which needs no labels; a .txt file or a folder of them; or - for standard input: JSON lines, another "
-        "table, or one text.",
+        "Texts to label: a table, which needs no labels; a file (.txt, .pdf, .docx, .html) or a folder of them; or - for standard input: "
+        "JSON lines, another table, or one text.",
         argument=True,
     )
     text: str | None = everyday(None, "One text to label, instead of a table.")
@@ -496,6 +496,7 @@ class SuggestOptions(Options):
         None, f"Labels suggested for each text, at most (default: {LABELS_SUGGESTED}; with --assigned {LABELS_ASSIGNED}).", ge=1
     )
     assigned: bool = everyday(False, "Only labels that reach the threshold tuned on validation.")
+    recursive: bool = option(False, "Also read the folders in a folder of texts.")
     threshold: float = option(0.0, "Only labels with at least this probability.", ge=0, le=1)
     lines: bool = option(False, "Each line of a .txt file or of standard input is a text.")
     thresholds: str | None = everyday(
@@ -559,8 +560,8 @@ class ReviewExportOptions(Options):
     output: str = everyday(
         "review.xlsx", "The sheet: .xlsx, .csv or .tsv; .jsonl holds whole texts.", short="-O", min_length=1, value="FILE"
     )
-    split: SplitName = everyday("test", "The split to review, where no texts are named.")
-    others: int = everyday(5, "Labels of the band `reject` shown of each text, the likeliest ones.", ge=0)
+    split: SplitName = everyday("test", "The split to review, without PATH.")
+    others: int = everyday(5, "Labels of the band `reject` shown of each text.", ge=0)
     top_k: int = option(30, "Labels of each text that are looked at.", ge=1)
     thresholds: str | None = option(
         None, "Choose the bands by these thresholds of `plant thresholds`: its folder, its tag, or a file.", path="or name"
@@ -581,7 +582,7 @@ class ReviewImportOptions(Options):
     )
     texts: str | None = everyday(
         None,
-        "The texts of the sheets, as they were given to `plant suggest` or `plant review export` (default: the run's corpus).",
+        "The texts, as `plant suggest` got them (default: the run's corpus).",
         path=True,
     )
     undecided: Literal["drop", "keep"] = everyday(

@@ -138,6 +138,7 @@ def _open_texts(context: StageContext, options: SuggestOptions, size: int) -> Ne
         id_column=options.id_column,
         encoding=options.encoding,
         lines=options.lines,
+        recursive=options.recursive,
     )
     return reader.open(options.path, size)
 

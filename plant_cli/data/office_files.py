@@ -1,17 +1,22 @@
-"""Files of office programs, by packages of the extra `office`: workbooks, written and read."""
+"""Files of office programs, by packages of the extra `office`: workbooks, written and read; the texts of PDF, Word and HTML."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from plant_cli.api.errors import DataError, missing_package
+from plant_cli.data.lines import read_head
 from plant_cli.data.quotes import guard_cell
 
 MOST_ROWS = 1_048_575  # of a sheet, below its header
-_USES = {"openpyxl": "which reads and writes XLSX"}
+DOCUMENTS = (".pdf", ".docx", ".html", ".htm")
+"""Files of one text each, beside text files."""
+_USES = {"openpyxl": "which reads and writes XLSX", "pypdf": "which reads PDF", "docx": "which reads Word documents"}
 
 
 def office_package(name: str, path: Path) -> Any:
@@ -20,7 +25,68 @@ def office_package(name: str, path: Path) -> Any:
         return import_module(name)
     except ImportError as error:
         package = name.partition(".")[0]
-        raise missing_package(package, _USES[package], "office", where=str(path), otherwise=", or the file as text or CSV") from error
+        raise missing_package(
+            {"docx": "python-docx"}.get(package, package),
+            _USES[package],
+            "office",
+            where=str(path),
+            otherwise=", or the file as text or CSV",
+        ) from error
+
+
+def read_document(path: Path, decode: Callable[[bytes], str]) -> str:
+    """The text of a PDF, a Word document or a web page.
+
+    Raises:
+        DataError: the file is damaged or encrypted, or a PDF holds pictures alone.
+        ComponentError: the package that reads it is not installed.
+    """
+    read_head(path, "a document")
+    kind = path.suffix.lower()
+    if kind in (".html", ".htm"):
+        page = _Page()
+        page.feed(decode(path.read_bytes()))
+        return "\n".join(line for part in "".join(page.parts).splitlines() if (line := " ".join(part.split())))
+    package = office_package("pypdf" if kind == ".pdf" else "docx", path)
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it logs what it mends
+    try:
+        if kind == ".docx":
+            return "\n".join(part.text for part in package.Document(str(path)).iter_inner_content() if hasattr(part, "text"))
+        reader = package.PdfReader(path)
+        encrypted = reader.is_encrypted and not reader.decrypt("")
+        text = "" if encrypted else "\n".join(page.extract_text() for page in reader.pages)
+    except Exception as error:  # both packages hand on whatever a damaged file leads them to
+        what, todo = f"the {kind[1:].upper()} cannot be read: {type(error).__name__}", "open and save it again, or save it as text"
+        raise DataError(what, where=str(path), expected="a complete file", todo=todo) from error
+    if not text.strip():
+        what = "the PDF is encrypted" if encrypted else "the PDF holds no text, perhaps pictures alone"
+        todo = "save it without a password" if encrypted else "recognise its text first (OCR)"
+        raise DataError(what, where=str(path), expected="a PDF with text", todo=todo)
+    return text
+
+
+class _Page(HTMLParser):
+    """Collects the text of a web page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: list[str] = []
+        self._unseen = 0
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self._unseen += tag in _UNSEEN
+        self.parts += [] if tag in _INLINE else ["\n"]
+
+    def handle_endtag(self, tag: str) -> None:
+        self._unseen -= tag in _UNSEEN and self._unseen > 0
+        self.parts += [] if tag in _INLINE else ["\n"]
+
+    def handle_data(self, data: str) -> None:
+        self.parts += [] if self._unseen else [data.replace("\n", " ")]
+
+
+_UNSEEN = ("script", "style", "template", "noscript")
+_INLINE = ("a", "abbr", "b", "cite", "code", "em", "i", "mark", "q", "small", "span", "strong", "sub", "sup", "u")
 
 
 def write_workbook(

@@ -17,6 +17,7 @@ import polars as pl
 
 from plant_cli.api import DataError, DataSection, Reporter, near_names
 from plant_cli.data.lines import BadRows, bare_name, decode_text, find_fallback, read_bytes, read_lines
+from plant_cli.data.office_files import DOCUMENTS, read_document
 from plant_cli.data.tables import collect, count_rows, join_columns, scan_table, text_columns
 from plant_cli.data.text_tables import peek_names, shorten, show_names
 
@@ -24,6 +25,7 @@ STDIN, STREAM = "-", "standard input"
 PEEKED = 1 << 16  # characters in which the first line of a table is looked for
 _OBJECTS = re.compile(r'\s*(?:\[\s*)?\{\s*"')
 IDS_NAMED = 5  # ids in a message
+_ENDINGS_SHOWN = ".txt, .pdf, .docx and .html"
 
 NumberedBytes = tuple[int, bytes]  # a line and its number, from 1
 Pair = tuple[str, str]  # id and text of a document
@@ -50,6 +52,7 @@ class TextReader:
     id_column: str | None = None  # another name for the column of ids
     encoding: str | None = None  # of the texts; None: UTF-8, or that of the run's corpus where they are not UTF-8
     lines: bool = False  # whether each line of a text is a document
+    recursive: bool = False  # whether the folders in a folder are read, too
 
     @property
     def _texts(self) -> str:
@@ -67,11 +70,11 @@ class TextReader:
             found = self._open_stream(sys.stdin.buffer, size)
         elif self.lines and _is_text(file):
             found = NewTexts(blocks=_cut(_number(read_lines(file, BadRows(strict=True), self.encoding)), size), total=None)
-        elif file.is_dir() or _is_text(file):
+        elif file.is_dir() or _is_document(file):
             files = self._find_texts(file) if file.is_dir() else [file]
             stems = [Path(bare_name(one)).stem for one in files]
             ids = [stem if stems.count(stem) == 1 else one.name for stem, one in zip(stems, files, strict=True)]
-            texts = (self._decode(read_bytes(one, "a text file"), str(one)) for one in files)
+            texts = (self._read_file(one, alone=not file.is_dir()) for one in files)
             found = NewTexts(blocks=_cut(zip(ids, texts, strict=True), size), total=len(files))
         else:
             found = self._open_rows(path, size)
@@ -87,19 +90,34 @@ class TextReader:
             self.reporter.warn(f"{empty} of {total} texts are empty: nothing is suggested for them")
 
     def _find_texts(self, folder: Path) -> list[Path]:
-        """The text files of a folder; a warning names what else is in it, and a level below."""
-        present = sorted(path for path in (*folder.glob("[!.]*"), *folder.glob("[!.]*/[!.]*")) if path.is_file())
-        texts = [path for path in present if path.parent == folder and _is_text(path)]
-        others = [str(path.relative_to(folder)) for path in present if path.parent != folder or not _is_text(path)]
+        """The texts of a folder; a warning names what else is in it, and a level below."""
+        below = folder.rglob("[!.]*") if self.recursive else folder.glob("[!.]*/[!.]*")
+        present = sorted({path for path in (*folder.glob("[!.]*"), *below) if path.is_file()})
+        texts = [path for path in present if (self.recursive or path.parent == folder) and _is_document(path)]
+        others = [str(path.relative_to(folder)) for path in present if path not in texts]
         if others and texts:
             shown = ", ".join(others[:IDS_NAMED]) + (", …" if len(others) > IDS_NAMED else "")
-            self.reporter.warn(f"{len(others):,} files of {folder} are passed over: {shown} (texts are .txt files in the folder itself)")
+            where = "" if self.recursive else " in the folder itself; --recursive reads those below, too"
+            self.reporter.warn(f"{len(others):,} files of {folder} are passed over: {shown} (texts are {_ENDINGS_SHOWN} files{where})")
         if not texts:
             todo = "name a table, or the folder in which the texts are; write texts of other documents into .txt files first"
             names = sorted(one.name for one in folder.iterdir())
             shown = f"{folder}: {', '.join(names[:IDS_NAMED])}{', …' if len(names) > IDS_NAMED else ''}" if names else str(folder)
-            raise DataError("the folder holds no .txt files", where=shown, expected="files such as report.txt in it", todo=todo)
+            expected = f"files such as report.txt in it ({_ENDINGS_SHOWN})"
+            raise DataError("the folder holds no .txt files", where=shown, expected=expected, todo=todo)
         return texts
+
+    def _read_file(self, path: Path, *, alone: bool) -> str:
+        """The text of a file; of several files one that cannot be read is empty, with a warning."""
+        try:
+            if path.suffix.lower() in DOCUMENTS:
+                return read_document(path, lambda content: self._decode(content, str(path)))
+            return self._decode(read_bytes(path, "a text file"), str(path))
+        except DataError as error:
+            if alone:
+                raise
+            self.reporter.warn(f"{path} is not read: {error.what}")
+            return ""
 
     def _decode(self, content: bytes, where: str) -> str:
         return decode_text(content, self.encoding or find_fallback(content, self.data.encoding), "the text", where)
@@ -269,6 +287,10 @@ def _parse_object(line: bytes) -> tuple[dict[str, Any], str]:
 
 def _number(lines: Iterable[tuple[int, str]]) -> Iterator[Pair]:
     return ((str(number), line) for number, line in lines if line.strip())
+
+
+def _is_document(path: Path) -> bool:
+    return _is_text(path) or path.suffix.lower() in DOCUMENTS
 
 
 def _is_text(path: Path) -> bool:

@@ -9,6 +9,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import docx
+import pypdf
 import pytest
 
 from plant_cli.api import DataError, DataSection, SilentReporter
@@ -54,7 +56,37 @@ def test_capital_and_packed_texts_are_read_and_what_is_passed_over_is_named(tmp_
     listener = Listener()
     assert set(read(tmp_path, reporter=listener)) == {"a.txt", "B", "a.Txt", "d [1]"}
     assert set(read(tmp_path, reporter=listener).values()) == {NOTE}
-    assert listener.said[0] == f"2 files of {tmp_path} are passed over: note.md, sub/c.txt (texts are .txt files in the folder itself)"
+    assert listener.said[0] == (
+        f"2 files of {tmp_path} are passed over: note.md, sub/c.txt (texts are .txt, .pdf, .docx and .html files in the folder itself; "
+        "--recursive reads those below, too)"
+    )
+    assert read(tmp_path, recursive=True)["c"] == NOTE
+
+
+def test_office_files_and_web_pages_are_read_and_one_that_cannot_be_stops_no_other(tmp_path: Path) -> None:
+    page = "<html><style>p {}</style><script>x()</script><h1>Lung &amp; heart</h1><p>A <b>very</b>\n bad   cough</p></html>"
+    (tmp_path / "a.html").write_text(page)
+    document = docx.Document()
+    document.add_paragraph("Fever")
+    document.add_paragraph("at night")
+    document.save(tmp_path / "b.docx")
+    for name, password in (("c.pdf", None), ("d.pdf", "secret")):
+        writer = pypdf.PdfWriter()
+        writer.add_blank_page(100, 100)
+        if password:
+            writer.encrypt(password, algorithm="RC4-128")
+        writer.write(tmp_path / name)
+    (tmp_path / "e.pdf").write_bytes(b"%PDF-1.4 cut off")
+    (tmp_path / "f.txt").write_bytes(b"\x7fELF\x00")
+    listener = Listener()
+    texts = read(tmp_path, reporter=listener)
+    assert texts == {"a": "Lung & heart\nA very bad cough", "b": "Fever\nat night", "c": "", "d": "", "e": "", "f": ""}
+    said = [one.partition(" is not read: ")[2] for one in listener.said[:4]]
+    assert said[:2] == ["the PDF holds no text, perhaps pictures alone", "the PDF is encrypted"]
+    assert said[2].startswith("the PDF cannot be read: ")
+    assert said[3] == "this is a program"
+    with pytest.raises(DataError, match="the PDF is encrypted"):
+        read(tmp_path / "d.pdf")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
