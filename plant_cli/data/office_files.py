@@ -14,7 +14,7 @@ from plant_cli.data.lines import read_head
 from plant_cli.data.quotes import guard_cell
 
 MOST_ROWS = 1_048_575  # of a sheet, below its header
-DOCUMENTS = (".pdf", ".docx", ".html", ".htm")
+DOCUMENT_ENDINGS = (".pdf", ".docx", ".html", ".htm")
 """Files of one text each, beside text files."""
 _USES = {"openpyxl": "which reads and writes XLSX", "pypdf": "which reads PDF", "docx": "which reads Word documents"}
 

@@ -17,7 +17,7 @@ import polars as pl
 
 from plant_cli.api import DataError, DataSection, Reporter, near_names
 from plant_cli.data.lines import BadRows, bare_name, decode_text, find_fallback, read_bytes, read_lines
-from plant_cli.data.office_files import DOCUMENTS, read_document
+from plant_cli.data.office_files import DOCUMENT_ENDINGS, read_document
 from plant_cli.data.tables import collect, count_rows, join_columns, scan_table, text_columns
 from plant_cli.data.text_tables import peek_names, shorten, show_names
 
@@ -110,7 +110,7 @@ class TextReader:
     def _read_file(self, path: Path, *, alone: bool) -> str:
         """The text of a file; of several files one that cannot be read is empty, with a warning."""
         try:
-            if path.suffix.lower() in DOCUMENTS:
+            if path.suffix.lower() in DOCUMENT_ENDINGS:
                 return read_document(path, lambda content: self._decode(content, str(path)))
             return self._decode(read_bytes(path, "a text file"), str(path))
         except DataError as error:
@@ -290,7 +290,7 @@ def _number(lines: Iterable[tuple[int, str]]) -> Iterator[Pair]:
 
 
 def _is_document(path: Path) -> bool:
-    return _is_text(path) or path.suffix.lower() in DOCUMENTS
+    return _is_text(path) or path.suffix.lower() in DOCUMENT_ENDINGS
 
 
 def _is_text(path: Path) -> bool:
