@@ -59,7 +59,7 @@ class Documents:
         import numpy as np
         from scipy.sparse import csr_array
 
-        counts = csr_array((np.ones(len(self.numbers)), self.numbers, self.ends), shape=(len(self), len(self.vocabulary)))
+        counts = csr_array((np.ones(len(self.numbers)), self.numbers, short_ends(self.ends)), shape=(len(self), len(self.vocabulary)))
         counts = counts.copy()  # summing works in place, and these arrays are ours
         counts.sum_duplicates()
         seen: csr_array = read_only(counts)
@@ -73,6 +73,11 @@ class Documents:
         ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         places = np.arange(ends[-1]) - np.repeat(ends[:-1] - self.ends[:-1][rows], lengths)
         return type(self)(vocabulary=self.vocabulary, numbers=self.numbers[places], ends=ends)
+
+
+def short_ends(ends: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.integer[Any]]:
+    """Ends of rows in 32 bits if they fit: with 64, scipy would widen the column of every cell, too."""
+    return ends.astype("int32") if ends[-1] < 1 << 31 else ends
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ import regex
 from scipy.sparse import csr_array
 
 from plant_cli.api.corpus import WordRule
-from plant_cli.api.scorers import Documents
+from plant_cli.api.scorers import Documents, short_ends
 
 # Scripts that write no spaces between words. Each character (with its marks) is a word, and so is each pair of
 # neighbours: no dictionary is needed, and a pair carries about as much information as a word does elsewhere.
@@ -261,6 +261,8 @@ def choose_columns(matrix: csr_array, columns: npt.NDArray[np.integer[Any]], wid
     """A csr matrix [R, W] with each column moved to a new position [W], −1: left out; csr [R, width], columns of a row ascend."""
     known = np.append(columns, -1)[matrix.indices] >= 0
     ends = np.concatenate([[0], np.cumsum(known)])[matrix.indptr]
-    moved = csr_array((matrix.data[known], columns[matrix.indices[known]], ends), shape=(matrix.shape[0], width))
+    moved = csr_array(
+        (matrix.data[known], columns[matrix.indices[known]].astype(np.int32), short_ends(ends)), shape=(matrix.shape[0], width)
+    )
     moved.sort_indices()
     return moved

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from plant_cli.api.scorers import short_ends
 from plant_cli.data.blocks import top_k
 from plant_cli.scoring.sparse_scores import cut_rows
 
@@ -38,7 +39,7 @@ class NearestDocuments:
             kept[inside] = False
             kept[inside.start + top_k(by_term.data[inside], postings)] = True
         self._sizes = np.minimum(sizes, postings)
-        ends = np.concatenate([[0], np.cumsum(self._sizes)])
+        ends = short_ends(np.concatenate([[0], np.cumsum(self._sizes)]))
         self._by_term = csr_array((by_term.data[kept], by_term.indices[kept], ends), shape=by_term.shape)
 
     def find(self, documents: csr_array, count: int, without: npt.NDArray[np.integer[Any]] | None = None) -> csr_array:
@@ -63,7 +64,7 @@ class NearestDocuments:
                 best = top_k(values, count, near)
                 found.append((near[best], values[best]))
         columns, cosines = (np.concatenate([*parts, []]) for parts in (zip(*found, strict=True) if found else ((), ())))
-        ends = np.cumsum([0, *(len(near) for near, _ in found)])
+        ends = short_ends(np.cumsum([0, *(len(near) for near, _ in found)]))
         return csr_array((cosines.astype(np.float32), columns.astype(np.int32), ends), shape=(documents.shape[0], self._train.shape[0]))
 
     def _choose_terms(self, documents: csr_array) -> csr_array:
@@ -74,7 +75,7 @@ class NearestDocuments:
         before = np.concatenate([[0], total])[documents.indptr[:-1]]
         kept = np.zeros(len(order), dtype=np.bool_)
         kept[order] = total - before[rows] <= self._postings
-        ends = np.concatenate([[0], np.cumsum(kept)])[documents.indptr]
+        ends = short_ends(np.concatenate([[0], np.cumsum(kept)])[documents.indptr])
         return csr_array((documents.data[kept], documents.indices[kept], ends), shape=documents.shape)
 
 

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from plant_cli.api.scorers import short_ends
+
 
 def pack_strings(strings: Sequence[str]) -> npt.NDArray[np.uint8]:
     """Strings as the bytes of a list in JSON."""
@@ -33,7 +35,7 @@ def pack_matrix(name: str, matrix: csr_array) -> dict[str, npt.NDArray[Any]]:
 
 def unpack_matrix(name: str, tensors: Mapping[str, npt.NDArray[Any]]) -> csr_array:
     """The matrix that `pack_matrix` packed, float32; `ValueError` if it is damaged."""
-    parts = (tensors[f"{name}.data"], tensors[f"{name}.indices"], tensors[f"{name}.indptr"])
-    matrix = csr_array(parts, shape=tuple(tensors[f"{name}.shape"].tolist()))
+    data, indices, ends = (tensors[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
+    matrix = csr_array((data, indices, short_ends(ends)), shape=tuple(tensors[f"{name}.shape"].tolist()))
     matrix.check_format(full_check=True)  # columns beyond the last one would be read outside of the memory
     return matrix
