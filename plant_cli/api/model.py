@@ -192,7 +192,7 @@ class PlantableDecoder(Protocol):
         """What each label's attention gathers [B, l, V]."""
 
     def sharpen(self, factor: float) -> None:
-        """Multiply the attention scores by a factor, the inverse temperature."""
+        """Multiply the attention scores by a factor, the inverse temperature; 0 makes attention uniform."""
 
     def plant_tables(self, prototypes: Tensor, background: Tensor, scale: float) -> None:
         """Initialise the label tables so that the logit is about +scale/2 at the prototype and −scale/2 at the background.

@@ -324,10 +324,10 @@ SPECS = (
     StageSpec(
         name="quickstart",
         group="Begin",
-        summary="See everything in minutes: a made-up corpus, planted against uniform attention, with intervals.",
+        summary="See everything in minutes: a made-up corpus, a network against scorers alone and against uniform attention.",
         options=options.QuickstartOptions,
         run="plant_cli.commands.quickstart:run",
-        help="Make a corpus, run mig, pretrain-attn, finetune, eval and significance on it, and show what planting changed.",
+        help="Make a corpus, run mig, pretrain-attn, finetune, eval and significance on it, and show what the network changes.",
         sections=("machine",),
         writes=False,
         takes=("force", "resume"),

@@ -97,10 +97,9 @@ def describe_threshold(threshold: float, options: FinetuneOptions, split: str) -
 
 def describe_gain(gain: Gain, *, left_out: bool = False) -> str:
     """Whether the network is significantly better than the scorers alone."""
-    size = f"MAP {100 * gain.difference:+.1f} points [{100 * gain.low:.1f}, {100 * gain.high:.1f}], 95% interval over documents"
     if gain.low > 0:
-        return f"the network adds to the scorers: {size}, on the documents that chose its epoch"
+        return f"the network adds to the scorers: {gain}, on the documents that chose its epoch"
     if left_out:
-        return f"the model has the scorers alone: the network's gain over them is not significant on these documents: {size}"
+        return f"the model has the scorers alone: the network's gain over them is not significant on these documents: {gain}"
     advice = "`plant finetune --no-network --force` gives a model of the scorers alone"
-    return f"the network's gain over the scorers is not significant on these documents: {size}; {advice}"
+    return f"the network's gain over the scorers is not significant on these documents: {gain}; {advice}"

@@ -1,4 +1,4 @@
-"""`plant quickstart`: everything once on a small made-up corpus, planted against uniform attention, with intervals."""
+"""`plant quickstart`: everything on a small made-up corpus, against scorers alone and against uniform attention, with intervals."""
 
 from __future__ import annotations
 

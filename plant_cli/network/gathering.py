@@ -42,14 +42,17 @@ def gather_states(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *
 
 @torch.no_grad()
 def gather_sharpened(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, heads: int, factors: Sequence[float]) -> Tensor:
-    """The result of `gather_states` after each of F factors above 0 on the scores [F, B, l, H]; fp32, or fp64 for fp64 inputs.
+    """The result of `gather_states` after each of F factors on the scores [F, B, l, H]; fp32, or fp64 for fp64 inputs.
 
-    Scores are computed once, their softmax once for each factor.
+    Scores are computed once, their softmax once for each factor above 0. The factor 0 gives each label the mean of a document's values.
     """
     labels, hidden = queries.shape
     exact = torch.promote_types(queries.dtype, torch.float32)
-    rising = sorted(range(len(factors)), key=lambda i: factors[i])
+    rising = sorted((i for i, factor in enumerate(factors) if factor), key=lambda i: factors[i])
     result = queries.new_zeros(len(factors), len(keys), labels, hidden, dtype=exact)
+    if len(rising) < len(factors):
+        means = (values.to(exact) * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True).clamp_min(1)
+        result[[not factor for factor in factors]] = means.unsqueeze(1)
     q = functional.pad(queries, (0, 0, 0, round_up(labels, TOKEN_MULTIPLE) - labels)).view(-1, heads, hidden // heads).transpose(0, 1)
 
     def gather(part: tuple[int, int, Tensor, Tensor, Tensor]) -> None:
@@ -67,7 +70,7 @@ def gather_sharpened(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor
             result[number, row, start : start + len(of_labels)] = of_labels
 
     parts = []
-    for row, real in enumerate(mask):
+    for row, real in enumerate(mask if rising else ()):
         if not real.any():
             continue
         end = int(real.nonzero()[-1]) + 1

@@ -259,6 +259,16 @@ def planting_changes_nothing_but_parameters(spec: DecoderSpec) -> None:
 
 
 @check(DecoderSpec)
+def a_sharpness_of_zero_makes_attention_uniform(spec: DecoderSpec) -> None:
+    """Each real position of a document gets the same attention, from each label."""
+    decoder, reading = _prepare(spec, PlantableDecoder)
+    with torch.no_grad():
+        decoder.sharpen(0.0)
+        uniform = reading.mask / reading.mask.sum(1, keepdim=True)
+        require_near(decoder.attention(reading, ALL), uniform[:, None].expand(-1, DECODER_LABELS, -1))
+
+
+@check(DecoderSpec)
 def planted_tables_score_by_their_prototypes(spec: DecoderSpec) -> None:
     """A logit is +scale/2 where what is gathered is the label's prototype, and −scale/2 where it is the background."""
     decoder, reading = _prepare(spec, PlantableDecoder)

@@ -42,6 +42,10 @@ class Gain:
     low: float
     high: float
 
+    def __str__(self) -> str:
+        size = f"MAP {100 * self.difference:+.1f} points [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+        return f"{size}, 95% interval over documents"
+
 
 def find_families(component: ComponentLookup) -> list[Family]:
     """The families of metrics that validation needs."""

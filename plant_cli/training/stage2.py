@@ -384,7 +384,17 @@ def _train(given: Inputs, options: FinetuneOptions, setup: Setup, step: FineTuni
     factors = by_default if options.sharpness is None else (options.sharpness,)
     of_prototypes: dict[str, Any] = {"seed": given.machine.seed, "batch": room, "session": given.session}
     prototypes = Prototypes(setup.network, setup.train, setup.hardware, **of_prototypes) if planted else None
-    plant = None if prototypes is None else lambda: monitor(prototypes.choose_sharpness(monitor.validation, options.monitor, factors))
+
+    def start() -> dict[str, float]:
+        assert prototypes is not None
+        validation, judge = monitor.validation, monitor.validation.judge
+        figures = prototypes.choose_sharpness(validation, options.monitor, factors)
+        if validation.scored is not None:
+            gain = judge.gain(validation.run().whole, rank_scored(judge, validation.scored)[1])
+            given.session.reporter.note(f"before training, the network changes what the scorers reach on validation by {gain}")
+        return monitor(figures)
+
+    plant = None if prototypes is None else start
     if given.earlier is not None:
         plant = partial(_go_on, given.earlier, setup.network, prototypes, monitor, options.monitor)
     training = TrainingLoop(given.session, setup.network, setup.hardware, plan, setup.lengths, ROLES)

@@ -181,12 +181,13 @@ def test_sharpened_states_are_those_of_each_factor(threads: int, count: int, sco
     monkeypatch.setitem(attention.LOG_ATTENTION_SCORES, "cpu", scores)
     torch.set_num_threads(count)
     queries, _, keys, values = random_tensors(*LEAVES)
-    factors = (1.0, 0.5, 0.3, 0.25)
+    factors = (1.0, 0.5, 0.0, 0.3, 0.25)
     found = gather_sharpened(queries, keys, values, MASK, heads=HEADS, factors=factors)
     single = single_head_sharpened(queries, keys, values, MASK, factors)
     for number, factor in enumerate(factors):
         torch.testing.assert_close(found[number], gather(queries * factor, keys, values, MASK), rtol=0, atol=1e-12)
         torch.testing.assert_close(single[number], gather(queries * factor, keys, values, MASK, 1, 1.0), rtol=0, atol=1e-12)
+    assert torch.equal(gather_sharpened(queries, keys, values, MASK, heads=HEADS, factors=(0.0,))[0], found[2])
 
 
 def test_sharpened_holds_for_scores_whose_exponentials_are_no_numbers() -> None:

@@ -125,7 +125,7 @@ def test_sharpnesses_in_one_pass_give_what_a_pass_for_each_gives(
     small_network: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tables: int
 ) -> None:
     monkeypatch.setattr(prototypes, "TABLE_BYTES", tables)
-    factors = (1.0, 0.5, 0.3)
+    factors = (1.0, 0.5, 0.3, 0.0)
     together = make(small_network().eval())
     names = frozenset(name for name, _ in together.network.named_parameters())
     start = trained_state(together.network, names)

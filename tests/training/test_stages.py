@@ -77,13 +77,17 @@ def test_the_scorers_together_are_judged_as_a_run_without_a_network_judges_them(
 
 
 def test_prediction_adds_the_scorers_with_the_weights_that_were_kept(trained: Clinic) -> None:
-    result = trained.planted().run("finetune", "finetune.epochs=1")
+    reporter = SilentReporter()
+    result = trained.planted().run("finetune", "finetune.epochs=1", reporter=reporter)
     summary, parts = result.summary, result.tables[1]
     assert summary["scorers"] == ["words", "titles", "neighbours", "linear"]
     assert summary["MAP"] > summary["MAP of the network"]
     assert [row[0] for row in parts.rows] == ["network", *summary["scorers"], "scorers together", "all together"]
     assert parts.rows[-1][1] == summary["MAP"]
     gain = summary["gain_of_network"]
+    assert any(
+        note.startswith("before training, the network changes what the scorers reach on validation by MAP") for note in reporter.notes
+    )
     assert gain["difference"] == pytest.approx(parts.rows[-1][1] - parts.rows[-2][1])
     assert gain["low"] < gain["difference"] < gain["high"]
     folder = trained.path / "finetune"
