@@ -20,8 +20,10 @@ TOLD_FROM = 20_000  # training documents from which on the user is told how long
 TEXTS_LOOKED_INTO = 1000  # of a corpus
 BYTES_OF_PROCESS, BYTES_AT_LEAST, BYTES_AT_REST = 350_000_000, 1_000_000_000, 1_250_000_000  # at least: with the smallest blocks
 BYTES_UNDER_WAY, BYTES_OF_A_CELL = 200, 60  # in blocks, and throughout; measured with 25,000 to 390,000 documents
-BYTES_ON_DISK = 30  # of a cell, at most: vectors of two views, twice
+BYTES_OF_A_PAIR = 22  # of a label and a word of its documents, in `words`
+BYTES_ON_DISK, PAIRS_ON_DISK = 30, 16  # of a cell and of such a pair, at most: vectors of two views, and all of it twice
 SECONDS_OF_A_CELL = 6e-6  # of one processor, for each fit, measured likewise
+SECONDS_OF_MANY, SECONDS_OF_A_WORD = 5e-4, 3.3e-5  # of a document, and of each of its words, where these alone are compared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,17 +35,26 @@ class Forecast:
     seconds: float  # of one processor
 
     @classmethod
-    def of(cls, words: Documents, documents: int | None = None, limit: int | None = None) -> Forecast:
-        """For these documents, or for more that are like them; under a memory limit blocks are smaller."""
+    def of(cls, words: Documents, labels: float, documents: int | None = None, limit: int | None = None) -> Forecast:
+        """For these documents, or for more that are like them, of so many labels each; under a memory limit blocks are smaller.
+
+        Many documents are taken to be compared by words alone, as it is unless the user wants it otherwise.
+        """
         lengths = np.array([len(word) for word in words.vocabulary], dtype=np.int64) + 2 * len(EDGE)
         terms = 1 + np.sum([np.maximum(0, lengths - size + 1) for size in range(SHORTEST, LONGEST + 1)], axis=0)
         count = documents or len(words)
-        cells = float(terms[words.counts.indices].sum()) * count / max(1, len(words))
-        fits = 1 if count > DOCUMENTS_REFITTED else 2
+        count = documents or len(words)
+        many, scale = count > DOCUMENTS_REFITTED, count / max(1, len(words))
+        found = words.counts.nnz * scale
+        cells = found if many else float(terms[words.counts.indices].sum()) * scale
         rest = min(BYTES_AT_REST, BYTES_OF_PROCESS + BYTES_UNDER_WAY * cells)
         if limit is not None:
             rest = min(rest, max(BYTES_AT_LEAST, limit // 2))
-        return cls(memory=int(rest + BYTES_OF_A_CELL * cells), disk=int(BYTES_ON_DISK * cells), seconds=SECONDS_OF_A_CELL * fits * cells)
+        return cls(
+            memory=int(rest + BYTES_OF_A_CELL * cells + BYTES_OF_A_PAIR * labels * found),
+            disk=int(BYTES_ON_DISK * cells + PAIRS_ON_DISK * labels * found),
+            seconds=SECONDS_OF_MANY * count + SECONDS_OF_A_WORD * found if many else 2 * SECONDS_OF_A_CELL * cells,
+        )
 
     def __str__(self) -> str:
         minutes = self.seconds / 60
@@ -57,9 +68,9 @@ TO_CHANGE = (
 )
 
 
-def require_resources(words: Documents, limit: int | None, free: int, free_disk: int, reporter: Reporter) -> None:
-    """Say what fitting scorers on many documents takes; refuse it if it is more than the limit, and warn if it is more than is free."""
-    forecast = Forecast.of(words, limit=limit)
+def require_resources(words: Documents, labels: float, limit: int | None, free: int, free_disk: int, reporter: Reporter) -> None:
+    """Tell what many documents of so many labels each take; refuse what is above the limit, warn of more than is free."""
+    forecast = Forecast.of(words, labels, limit=limit)
     if limit is not None and forecast.memory > limit:
         raise ResourceError(
             f"the scorers need about {show_size(forecast.memory)} of memory for {len(words):,} documents",
@@ -77,13 +88,13 @@ def require_resources(words: Documents, limit: int | None, free: int, free_disk:
         reporter.warn(f"the scorers may need {show_size(forecast.disk)}, and {where}: choose another disk with --run DIR, {TO_CHANGE}")
 
 
-def find_effort(texts: Sequence[str]) -> Iterator[Finding]:
-    """A note on what fitting scorers on the texts of train takes, if they are many; from a sample."""
+def find_effort(texts: Sequence[str], labels: float) -> Iterator[Finding]:
+    """A note on what fitting scorers on the texts of train, of so many labels each, takes, if they are many; from a sample."""
     if len(texts) >= TOLD_FROM:
         rows = np.sort(np.random.default_rng(FIXED_SEED).permutation(len(texts))[:TEXTS_LOOKED_INTO])
         words = number_words(spell(text, DEFAULT_RULE) for text in take_texts(texts, rows.tolist()))
         yield Finding(
-            what=f"training documents: `plant finetune --no-network` takes {Forecast.of(words, len(texts))}",
+            what=f"training documents: `plant finetune --no-network` takes {Forecast.of(words, labels, len(texts))}",
             where="train",
             count=len(texts),
             expected="time and memory for it",

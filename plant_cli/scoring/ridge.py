@@ -253,6 +253,12 @@ class _OwnTerms:
         return rows, at, (np.cumsum(self.sizes) - self.sizes)[labels][rows] + at
 
 
+def cut_row(row: csr_array, entries: int) -> list[csr_array]:
+    """A matrix of one row as several of at most so many entries."""
+    slices = cut_rows(row.nnz, 1, max(1, entries))
+    return [csr_array((row.data[s], row.indices[s], np.array([0, s.stop - s.start])), shape=row.shape) for s in slices]
+
+
 class _TermProducts:
     """Products X_Fᵀ X_F of the terms of labels: those of terms that many use are computed at once, the others for each label by itself.
 
@@ -287,9 +293,10 @@ class _TermProducts:
         for first, last in pairwise(cut_blocks(np.diff(met.indptr), SYSTEM_ENTRIES // width)):
             stop_if_asked()
             some = csr_array(met[first:last])
-            cells = self._fetch(some, wanted[first:last])
-            for label, (start, end) in enumerate(pairwise(some.indptr), first):
-                products[label] = cells[start:end].T @ cells[start:end]
+            for part in [some] if last - first > 1 else cut_row(some, SYSTEM_ENTRIES // width):
+                cells = self._fetch(part, wanted[first:last])
+                for label, (start, end) in enumerate(pairwise(part.indptr), first):
+                    products[label] += cells[start:end].T @ cells[start:end]
         for terms, of_label in zip(self._place[wanted], products, strict=True):
             dense = np.flatnonzero(terms >= 0)
             of_label[np.ix_(dense, dense)] = self._products[np.ix_(terms[dense], terms[dense])]

@@ -83,9 +83,11 @@ def fit_chosen(given: StageInputs, options: FinetuneOptions) -> FusionFit | None
     if not options.chosen_scorers:
         return None
     words, limit = given.words("train"), given.machine.memory_limit
-    if any(getattr(given.component(ScorerSpec, one)[1], "pieces", False) for one in options.chosen_scorers):
+    if any(hasattr(given.component(ScorerSpec, one)[1], "pieces") for one in options.chosen_scorers):  # it compares documents
         free_disk = shutil.disk_usage(given.session.folder).free
-        require_resources(words, None if limit is None else read_size(limit), available_memory(), free_disk, given.session.reporter)
+        labels = corpus.gold_labels("train").gold.nnz / max(1, len(words))
+        most = None if limit is None else read_size(limit)
+        require_resources(words, labels, most, available_memory(), free_disk, given.session.reporter)
     stoppable = checking(partial(given.session.check, "while scorers were fitted", "all scorers fitted"))
     with stoppable, working_at(given.machine.scheduler):
         return fit_scorers(

@@ -82,16 +82,19 @@ def grow_probabilistic_tree(features: Features, folder: Path) -> Scored:
     from napkinxc.models import PLT
 
     model = PLT(str(folder))
-    model.fit(csr_matrix(features.train), np.split(features.gold.indices, features.gold.indptr[1:-1]))
+    labels = [own.tolist() for own in np.split(features.gold.indices, features.gold.indptr[1:-1])]
+    model.fit(csr_matrix(features.train), labels)
     scored: Scored = model.predict_proba(csr_matrix(features.test), top_k=baselines.KEPT)
     return scored
 
 
 def rank_by_clusters(features: Features, folder: Path) -> Scored:
     """PECOS XR-Linear on hierarchical clusters of labels by the mean of their documents (PIFA), as its manual has it."""
+    from pecos.utils import smat_util
     from pecos.xmc import Indexer, LabelEmbeddingFactory
     from pecos.xmc.xlinear.model import XLinearModel
 
+    smat_util.cs_matrix = lambda cells, kind, shape, dtype, copy: kind(cells, shape, dtype, copy)  # that of PECOS 1.2 needs NumPy 1
     train, gold = csr_matrix(features.train, dtype=np.float32), csr_matrix(features.gold, dtype=np.float32)
     clusters = Indexer.gen(LabelEmbeddingFactory.create(gold, train, method="pifa"), indexer_type="hierarchicalkmeans")
     model = XLinearModel.train(train, gold, C=clusters)
@@ -255,7 +258,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for corpus in options.corpus:
         label = f"{corpus.parent.name}, {corpus.stem}" if corpus.is_file() else corpus.name
         systems = found["corpora"].setdefault(label, {})
-        for name in (name for name in options.system if name not in systems):
+        for name in (name for name in options.system if "seconds" not in systems.get(name, {})):
             if importlib.util.find_spec(PACKAGES.get(name, "plant_cli")) is None:
                 print(f"{name}: {PACKAGES[name]} is not installed")
                 continue
