@@ -20,7 +20,7 @@ TOLD_FROM = 20_000  # training documents from which on the user is told how long
 TEXTS_LOOKED_INTO = 1000  # of a corpus
 BYTES_OF_PROCESS, BYTES_AT_LEAST, BYTES_AT_REST = 350_000_000, 1_000_000_000, 1_250_000_000  # at least: with the smallest blocks
 BYTES_UNDER_WAY, BYTES_OF_A_CELL = 200, 60  # in blocks, and throughout; measured with 25,000 to 390,000 documents
-BYTES_OF_A_PAIR = 22  # of a label and a word of its documents, in `words`
+BYTES_OF_A_LABELS_WORD = 22  # of a label and a word of its documents, in `words`
 BYTES_ON_DISK, PAIRS_ON_DISK = 30, 16  # of a cell and of such a pair, at most: vectors of two views, and all of it twice
 SECONDS_OF_A_CELL = 6e-6  # of one processor, for each fit, measured likewise
 SECONDS_OF_MANY, SECONDS_OF_A_WORD = 5e-4, 3.3e-5  # of a document, and of each of its words, where these alone are compared
@@ -51,7 +51,7 @@ class Forecast:
         if limit is not None:
             rest = min(rest, max(BYTES_AT_LEAST, limit // 2))
         return cls(
-            memory=int(rest + BYTES_OF_A_CELL * cells + BYTES_OF_A_PAIR * labels * found),
+            memory=int(rest + BYTES_OF_A_CELL * cells + BYTES_OF_A_LABELS_WORD * labels * found),
             disk=int(BYTES_ON_DISK * cells + PAIRS_ON_DISK * labels * found),
             seconds=SECONDS_OF_MANY * count + SECONDS_OF_A_WORD * found if many else 2 * SECONDS_OF_A_CELL * cells,
         )

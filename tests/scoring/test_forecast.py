@@ -10,7 +10,7 @@ from plant_cli.scoring.forecast import (
     BYTES_AT_LEAST,
     BYTES_AT_REST,
     BYTES_OF_A_CELL,
-    BYTES_OF_A_PAIR,
+    BYTES_OF_A_LABELS_WORD,
     BYTES_OF_PROCESS,
     BYTES_UNDER_WAY,
     SECONDS_OF_A_CELL,
@@ -30,14 +30,14 @@ def test_cells_are_the_words_and_n_grams_of_each_document() -> None:
         return len({f" {word} "[start : start + size] for size in (3, 4, 5) for start in range(len(word) + 3 - size)})
 
     cells = (1 + grams("fever")) + 2 * (1 + grams("cough"))  # a word that is repeated has one
-    pairs = 1.5 * BYTES_OF_A_PAIR * 3
+    pairs = 1.5 * BYTES_OF_A_LABELS_WORD * 3
     assert Forecast.of(WORDS, 1.5).memory == int(BYTES_OF_PROCESS + (BYTES_UNDER_WAY + BYTES_OF_A_CELL) * cells + pairs)
     assert Forecast.of(WORDS, 1.5, documents=40_000).seconds == pytest.approx(2 * SECONDS_OF_A_CELL * cells * 20_000)
 
 
 def test_many_documents_are_compared_by_words_alone() -> None:
     many, found = 10**7, Forecast.of(WORDS, 2.0, documents=2 * 10**7)
-    vectors = (3 * BYTES_OF_A_CELL + 6 * BYTES_OF_A_PAIR) * many
+    vectors = (3 * BYTES_OF_A_CELL + 6 * BYTES_OF_A_LABELS_WORD) * many
     assert found.memory == BYTES_AT_REST + vectors
     assert Forecast.of(WORDS, 2.0, documents=2 * many, limit=10**9).memory == BYTES_AT_LEAST + vectors
     assert found.seconds == pytest.approx((2 * SECONDS_OF_MANY + 3 * SECONDS_OF_A_WORD) * many)
