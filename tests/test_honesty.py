@@ -108,7 +108,7 @@ def tell(path: Path) -> Any:
         return json.loads(path.read_text())["outputs"]
     if path.name == "labels.parquet" and path.parent.name == "corpus":
         return pl.read_parquet(path).drop("test_count").to_dicts()
-    if path.name == "gold.parquet":
+    if path.name in ("gold.parquet", "documents.parquet"):
         return pl.read_parquet(path).filter(pl.col("split") != "test").to_dicts()
     return path.read_bytes()
 
