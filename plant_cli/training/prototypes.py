@@ -27,8 +27,8 @@ NUMBERS_ADDED = 1 << 26
 TABLE_BYTES = 1 << 29
 """Numbers of prototypes and backgrounds held at a time: fewer sharpnesses in one pass where labels are very many."""
 Tables = tuple[Tensor, Tensor]
-SHARPNESSES = (1.0, 0.5, 0.25, 0.125)
-"""How sharp the planted attention may enter stage 2: factors on its scores, tried on validation."""
+SHARPNESSES = (1.0, 0.5, 0.25, 0.125, 0.0)
+"""How sharp the planted attention may enter stage 2: factors on its scores, tried on validation; 0 is uniform attention."""
 CLEAR = 0.003
 """Share of what a figure lacks to 1 that sharper attention must take away."""
 

@@ -214,7 +214,7 @@ class FinetuneOptions(TrainingOptions):
     sharpness: float | None = option(
         None,
         "Factor on the planted attention's scores when prototypes are made; not with --no-prototypes. "
-        "0: uniform attention. Default: chosen on validation among 1/8, 1/4, 1/2 and 1; a larger factor must be clearly better.",
+        "0: uniform attention. Default: chosen on validation among 0, 1/8, 1/4, 1/2 and 1; a larger factor must be clearly better.",
         ge=0,
     )
     scorers: list[Choice] | None = choice(
