@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from plant_cli.api import Result, StageContext, UsageError
@@ -11,6 +12,8 @@ from plant_cli.data.files import read_json
 from plant_cli.evaluation.comparison import SIGNIFICANCE, make_overview
 from plant_cli.runs.ablation import NAMED_CHANGES
 from plant_cli.runs.recipes import load_recipe
+
+_BETWEEN = re.compile(r",(?=\s*[\w-]+\.[\w.-]+=)")  # two values; a list has commas, too
 
 
 def run(context: StageContext, options: AblateOptions) -> Result:
@@ -34,11 +37,11 @@ def run(context: StageContext, options: AblateOptions) -> Result:
 def _read_change(text: str) -> Iterator[str]:
     """The `--set` texts of a change that is written as `name: section.key=value, section.key=value`."""
     name, _, values = text.partition(":")
-    if not values.strip() or "." in name:
+    if not values.strip() or "." in name or "=" in name:
         raise UsageError(
             f"'{text}' is no change",
             where="--change",
-            expected="a name without a point, a colon, and values: 'one head: model.decoder.heads=1'",
+            expected="a name without a point or `=`, a colon, and values: 'one head: model.decoder.heads=1'",
             todo="write it like that",
         )
-    yield from (f"{NAMED_CHANGES}.{name.strip()}.{value.strip()}" for value in values.split(","))
+    yield from (f"{NAMED_CHANGES}.{name.strip()}.{value.strip()}" for value in _BETWEEN.split(values))

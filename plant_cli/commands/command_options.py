@@ -337,7 +337,8 @@ class PredictOptions(Options):
         """See `Options.check_values`."""
         refuse_repeated(self.systems, "system")
         if self.average and self.output is not None:
-            raise exclusive_options("--output", "--average", todo="name the predictions of the average: predict-TAG/predictions.parquet")
+            why, todo = "the bands of such a file are those of one model", "leave -O out: the average is in predict-TAG/predictions.parquet"
+            raise exclusive_options("--output", "--average", why=why, todo=todo)
         if self.to is not None and self.output is None:
             raise UsageError(f"no file is named for the format {self.to}", where="--to", expected="-O with a file", todo="add -O FILE")
         if self.systems and not self.average:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 import plant_cli
@@ -45,14 +46,15 @@ The last line runs the published checks (`pip install pytest`).
 
 def new_plugin(context: StageContext, options: PluginNewOptions) -> Result:
     """Write the folder of a package whose component is the example of its kind under another name."""
-    if not _NAME.fullmatch(options.name):
+    values = {"kind": options.kind, "name": options.name, "module": f"plant_{options.name.replace('-', '_')}"}
+    well_formed = _NAME.fullmatch(options.name)
+    if not well_formed or find_spec(values["module"]):
         raise UsageError(
-            f"'{options.name}' cannot name a component",
+            f"'{options.name}' cannot name a component" + (f": the module {values['module']} is there already" if well_formed else ""),
             where="plant plugins new",
             expected="small letters, digits and single dashes, such as word-bag",
             todo="choose another name",
         )
-    values = {"kind": options.kind, "name": options.name, "module": f"plant_{options.name.replace('-', '_')}"}
     folder = Path(options.output or f"plant-{options.name}")
     require_free(folder, force=context.force, folder=True)
     example = (_find_examples() / f"{options.kind}.py").read_text("utf-8")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import polars as pl
 from plant_cli.api import Column, Corpus, LabelIndex, Result, SilentReporter, StageContext, Table, UsageError, near_names
 from plant_cli.commands.command_options import ReviewExportOptions, ReviewImportOptions
 from plant_cli.commands.suggest import TEXT_IN_SHEET, texts_together, write_kept
-from plant_cli.data.files import require_free
+from plant_cli.data.files import refuse_replacing, require_free
 from plant_cli.data.tables import name_beside, output_format, write_table
 from plant_cli.evaluation.systems import find_chosen
 from plant_cli.report.text import show_count
@@ -25,14 +26,16 @@ from plant_cli.scoring.suggested_documents import Suggesting
 from plant_cli.scoring.top_labels import Scoring
 
 SHOWN = 10  # conflicts in the table
+ALIKE_TEXTS = 0.8  # share of the characters that the beginnings of one text have in common
 
 
 def export_sheet(context: StageContext, options: ReviewExportOptions) -> Result:
     """Score a split of the run, or new texts, and write a sheet; the run does not change."""
     output = Path(options.output)
-    if options.path in (STDIN, options.output):
-        what = "a sheet would replace the texts" if options.path == options.output else "standard input cannot be read again"
-        raise UsageError(what, where=f"plant review export {options.path}", expected="a file of texts", todo="name another file")
+    if options.path == STDIN:
+        what, where = "standard input cannot be read again", "plant review export -"
+        raise UsageError(what, where=where, expected="a file of texts", todo="name another file")
+    refuse_replacing(options.output, options.path)
     require_free(output, force=context.force)
     whole = sheet_format(output) == ".jsonl"
     new = _open(context, options)
@@ -70,6 +73,7 @@ def _reader(context: StageContext, text_column: str | None, id_column: str | Non
 def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result:
     """Read decisions and write the documents that they correct as training records; the run does not change."""
     output = Path(options.output)
+    refuse_replacing(options.output, *options.sheets, options.texts)
     require_free(output, force=context.force)
     output_format(output)
     aside = name_beside(output.with_suffix(".jsonl"), "aside")
@@ -78,8 +82,14 @@ def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result
     rows = [row for sheet in options.sheets for row in read_sheet(Path(sheet), context.reporter)]
     named, lost = _name_labels(rows, corpus.labels)
     known = _find_texts(context, options, corpus, named)
-    refused = [(row, "the document is not known") for row in named if row.doc_id not in known]
-    decided = [row for row in named if row.doc_id in known]
+    decided, refused = list[ReviewedRow](), list[tuple[ReviewedRow, str]]()
+    for row in named:
+        if row.doc_id not in known:
+            refused.append((row, "the document is not known"))
+        elif not _begins_alike(row.text, known[row.doc_id][0]):
+            refused.append((row, "the sheet shows another text of this document"))
+        else:
+            decided.append(row)
     conflicts = _find_conflicts(decided)
     records = list(_correct(decided, known, conflicts, keep=options.undecided == "keep"))
     if not records:
@@ -123,7 +133,7 @@ def _name_labels(rows: Iterable[ReviewedRow], labels: LabelIndex) -> tuple[list[
         if label is None:
             lost.append((row, "the label is retired or unknown"))
         else:
-            named.append(ReviewedRow(**{**asdict(row), "label": label}))
+            named.append(replace(row, label=label))
     return named, lost
 
 
@@ -145,6 +155,13 @@ def _find_texts(context: StageContext, options: ReviewImportOptions, corpus: Cor
                 gold = [corpus.labels.ids[label] for label in split.gold.indices[split.gold.indptr[at] : split.gold.indptr[at + 1]]]
                 known[doc_id] = (split.texts[at], gold)
     return {**{doc_id: (text, ()) for doc_id, text in whole.items()}, **known}
+
+
+def _begins_alike(shown: str, text: str) -> bool:
+    """Whether a text begins as a sheet shows it, but for what a spreadsheet program or a reviewer changed."""
+    shown, text = (" ".join(one[:TEXT_IN_SHEET].split()) for one in (shown, text))
+    text = text[: len(shown)]
+    return shown == text or SequenceMatcher(None, shown, text, autojunk=False).ratio() >= ALIKE_TEXTS
 
 
 def _find_conflicts(rows: Iterable[ReviewedRow]) -> dict[tuple[str, str], list[ReviewedRow]]:

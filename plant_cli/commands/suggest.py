@@ -11,7 +11,7 @@ from typing import Any
 
 from plant_cli.api import Column, Result, SilentReporter, StageContext, Table, UsageError
 from plant_cli.commands.command_options import LABELS_ASSIGNED, LABELS_SUGGESTED, SuggestOptions
-from plant_cli.data.files import hash_file, require_free
+from plant_cli.data.files import hash_file, refuse_replacing, require_free
 from plant_cli.data.records import STAGE_FILE
 from plant_cli.evaluation.systems import find_chosen
 from plant_cli.report.text import show_count
@@ -165,9 +165,8 @@ def _writable(options: SuggestOptions, *, force: bool, speaks: bool) -> dict[Pat
         )
     if options.text is not None and not options.text.strip():
         raise UsageError("the text is empty", where="--text", expected="words to label", todo="give a text, or a table of texts")
-    for name in (options.output, options.sheet):
-        if name is not None and options.path is not None and Path(name).resolve() == Path(options.path).resolve():
-            raise UsageError("the suggestions would replace the texts", where=name, expected="another file", todo="choose another one")
+    refuse_replacing(options.output, options.path)
+    refuse_replacing(options.sheet, options.path, options.output)
     if options.to is not None and options.output is None and not (options.to == "annif" and speaks):
         todo = "add -O FILE, or leave --to out; `--format jsonl --to annif` writes Annif's JSON to the screen"
         raise UsageError(f"no file is named for the format {options.to}", where="--to", expected="-O with a file", todo=todo)

@@ -71,7 +71,7 @@ def run(context: StageContext, options: SweepOptions) -> Result:
     proposals = _propose(space, options.trials, context.machine.seed)
     trials: dict[str, Trial] = {}
     values: Values | None = next(proposals)
-    while values is not None and time.monotonic() < deadline:
+    while values is not None and (not trials or time.monotonic() < deadline):
         trial = _try(context, request, options.metric, values)
         trials.setdefault(trial.folder, trial)
         outcome = f"{options.metric} {100 * trial.figure:.1f}" if trial.figure is not None else f"failed: {trial.error}"
@@ -152,7 +152,7 @@ def _propose(space: Space, trials: int | None, seed: int) -> Generator[Values, f
         values: Values = {}
         for key, tried in space.items():
             if isinstance(tried, list):
-                values[key] = trial.suggest_categorical(key, tried)
+                values[key] = tried[trial.suggest_categorical(key, range(len(tried)))]  # optuna takes no lists as values
             elif isinstance(tried.low, int) and isinstance(tried.high, int):
                 values[key] = trial.suggest_int(key, tried.low, tried.high, log=tried.logarithmic)
             else:

@@ -91,6 +91,13 @@ def require_free(path: Path, *, force: bool, folder: bool = False) -> None:
         )
 
 
+def refuse_replacing(output: str | None, *inputs: str | None) -> None:
+    """Refuse an output that is one of the inputs of the command, whatever `--force` says."""
+    for name in inputs:
+        if output is not None and name is not None and Path(output).resolve() == Path(name).resolve():
+            raise UsageError(f"the output would replace {name}", where=output, expected="another file", todo="choose another one")
+
+
 def require_place(folder: Path) -> None:
     """Refuse a folder, which need not exist, in which no file can be made."""
     standing = next(parent for parent in (folder.absolute(), *folder.absolute().parents) if parent.exists())

@@ -73,7 +73,8 @@ class TextReader:
         elif file.is_dir() or _is_document(file):
             files = self._find_texts(file) if file.is_dir() else [file]
             stems = [Path(bare_name(one)).stem for one in files]
-            ids = [stem if stems.count(stem) == 1 else one.name for stem, one in zip(stems, files, strict=True)]
+            counts, names = Counter(stems), [str(one.relative_to(file)) if file.is_dir() else one.name for one in files]
+            ids = [stem if counts[stem] == 1 else name for stem, name in zip(stems, names, strict=True)]
             texts = (self._read_file(one, alone=not file.is_dir()) for one in files)
             found = NewTexts(blocks=_cut(zip(ids, texts, strict=True), size), total=len(files))
         else:
@@ -94,7 +95,8 @@ class TextReader:
         below = folder.rglob("[!.]*") if self.recursive else folder.glob("[!.]*/[!.]*")
         present = sorted({path for path in (*folder.glob("[!.]*"), *below) if path.is_file()})
         texts = [path for path in present if (self.recursive or path.parent == folder) and _is_document(path)]
-        others = [str(path.relative_to(folder)) for path in present if path not in texts]
+        kept = set(texts)
+        others = [str(path.relative_to(folder)) for path in present if path not in kept]
         if others and texts:
             shown = ", ".join(others[:IDS_NAMED]) + (", …" if len(others) > IDS_NAMED else "")
             where = "" if self.recursive else " in the folder itself; --recursive reads those below, too"

@@ -169,7 +169,7 @@ def fit(
 
     Args:
         texts: N of them.
-        labels: the labels of each, lists of N strings; or 0 and 1, an array or sparse matrix [N, L] whose columns have numbers as ids.
+        labels: the ids of each, N lists; or 0 and 1, an array or sparse matrix [N, L] whose columns have numbers as ids.
         titles: of labels by their ids.
         validation: share of the texts by which weights, probabilities and thresholds are chosen.
         options: of `plant finetune`, such as `scorers=["words", "neighbours"]`.
@@ -179,12 +179,13 @@ def fit(
         PlantError: the corpus or an option is refused, as on the command line.
     """
     _refuse_strings(texts, "texts")
-    if hasattr(labels, "shape"):
-        matrix = csr_array(labels)
-        labels = [[str(column) for column in matrix.indices[slice(*ends)].tolist()] for ends in pairwise(matrix.indptr)]
+    if len(getattr(labels, "shape", ())) > 1:
+        matrix = csr_array(labels != 0)  # a sparse matrix may store zeros
+        labels = [matrix.indices[slice(*ends)].tolist() for ends in pairwise(matrix.indptr)]
     _refuse_strings(labels, "labels")
     for row, one in enumerate(labels):
         _refuse_strings(one, f"labels[{row}]")
+    labels = [[str(label) for label in one] for one in labels]
     if len(texts) != len(labels):
         raise UsageError(
             f"there are {len(texts)} texts and {len(labels)} lists of labels",

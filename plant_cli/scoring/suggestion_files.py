@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import polars as pl
@@ -99,7 +101,12 @@ def _annif_entry(one: SuggestedDocument) -> dict[str, Any]:
 def _trec_lines(documents: Documents) -> Iterator[str]:
     for one in documents:
         for rank, (label, score) in enumerate(zip(one.labels, one.scores, strict=True), start=1):
-            yield f"{one.doc_id}\tQ0\t{label}\t{rank}\t{score!r}\tplant\n"
+            yield f"{_on_one_line(one.doc_id)}\tQ0\t{_on_one_line(label)}\t{rank}\t{score!r}\tplant\n"
+
+
+def _on_one_line(name: str) -> str:
+    """An id whose tabs and ends of lines are written as `%09` and `%0A`."""
+    return re.sub(r"[^\S ]", lambda found: quote(found[0]), name)
 
 
 def _matrix(documents: Documents, labels: Sequence[str]) -> csr_array:

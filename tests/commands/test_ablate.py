@@ -23,7 +23,7 @@ def ablate(tmp_path):
 
 
 def test_all_systems_are_in_one_table_and_nothing_is_trained_twice(ablate):
-    table, steps = ablate("mig: {}\n" + SCORERS + CHANGES, change=["two changes: finetune.scorers=[words], mig.k=5"])
+    table, steps = ablate("mig: {}\n" + SCORERS + CHANGES, change=["two changes: finetune.scorers=[titles, words], mig.k=5"])
     assert [row[0] for row in table.rows] == ["full", "words alone", "titles alone", "two changes"]
     assert [column.name for column in table.columns[:3]] == ["system", "P@1", "P@5"]
     assert [row[0] for row in steps.rows][-3:] == ["mig-two-changes", "finetune-two-changes", "significance"]
@@ -36,7 +36,12 @@ def test_all_systems_are_in_one_table_and_nothing_is_trained_twice(ablate):
 
 @pytest.mark.parametrize(
     ("change", "says"),
-    [([], "names no changes"), (["one head"], "'one head' is no change"), (["a.b: finetune.epochs=3"], "is no change")],
+    [
+        ([], "names no changes"),
+        (["one head"], "'one head' is no change"),
+        (["a.b: finetune.epochs=3"], "is no change"),
+        (["k=3: mig.k=3"], "is no change"),
+    ],
 )
 def test_what_is_no_change_is_refused(ablate, tmp_path, change, says):
     with pytest.raises(UsageError, match=says):

@@ -45,6 +45,7 @@ def test_what_is_there_stays_and_a_wrong_name_is_told(tmp_path):
     (tmp_path / "mine").mkdir()
     with pytest.raises(UsageError):
         make(tmp_path, kind="signal", name="dice", output=str(tmp_path / "mine"))
-    with pytest.raises(UsageError, match="cannot name a component"):
-        make(tmp_path, kind="signal", name="My Signal", output=str(tmp_path / "other"))
+    for name in ("My Signal", "cli", "scorers"):  # plant_cli is plant itself
+        with pytest.raises(UsageError, match="cannot name a component"):
+            make(tmp_path, kind="signal", name=name, output=str(tmp_path / "other"))
     assert not (tmp_path / "other").exists()

@@ -72,7 +72,7 @@ def test_rows_that_cannot_be_used_are_told_and_kept_aside(scored: Any, tmp_path:
     frame = pl.read_parquet(scored.clinic.path / "corpus" / "labels.parquet")
     label, title = frame["label"][0], frame["title"][0]
     listener, sheet = SilentReporter(), tmp_path / "ann.jsonl"
-    (tmp_path / "texts.csv").write_text("doc_id,text\n1,the whole text\n")
+    (tmp_path / "texts.csv").write_text("doc_id,text\n1,text of 1 and more\n")
     rows = [
         row("1", "", "accept", title=title),
         row("1", "retired", "accept"),
@@ -80,7 +80,7 @@ def test_rows_that_cannot_be_used_are_told_and_kept_aside(scored: Any, tmp_path:
         row("1", "", "reject", title="?"),
     ]
     _, records = scored.read(rows, listener, texts=str(tmp_path / "texts.csv"))
-    assert [(one["doc_id"], one["text"], one["labels"]) for one in records] == [("1", "the whole text", [label])]
+    assert [(one["doc_id"], one["text"], one["labels"]) for one in records] == [("1", "text of 1 and more", [label])]
     aside = tmp_path / "corrected.aside.jsonl"
     assert listener.warnings == [
         f"the label is retired or unknown: 2 rows kept in {aside}, first 'retired' in {sheet}, row 2",
@@ -100,6 +100,26 @@ def test_documents_of_the_run_keep_their_other_labels(scored: Any, tmp_path: Pat
     assert (record["doc_id"], record["reviewer"], found.summary["rejected"]) == (first, "ben", 1)
     assert frame["label"][0] not in record["labels"]
     assert record["text"].startswith(frame["text"][0])
+
+
+def test_a_document_of_the_run_with_the_same_id_but_another_text_is_not_corrected(scored: Any, tmp_path: Path) -> None:
+    scored(output=str(tmp_path / "r.csv"), split="validation")
+    frame = pl.read_csv(tmp_path / "r.csv", infer_schema=False).head(2).with_columns(decision=pl.lit("accept"))
+    texts = [frame["text"][0].replace("e", "?"), "Wholly different words"]
+    frame.with_columns(text=pl.Series(texts)).write_csv(tmp_path / "ben.csv")
+    listener, given = SilentReporter(), {"sheets": [str(tmp_path / "ben.csv")], "output": str(tmp_path / "c.jsonl")}
+    found = scored.clinic("review import", flags={"review import": given}, reporter=listener)
+    assert found.summary["accepted"] == 1
+    assert listener.warnings[0].startswith("the sheet shows another text of this document: 1 row kept in")
+
+
+def test_no_output_replaces_what_is_read(scored: Any, tmp_path: Path) -> None:
+    sheet = tmp_path / "ann.jsonl"
+    with pytest.raises(UsageError, match="the output would replace"):
+        scored.read([row("1", "a", "accept")], output=f"{tmp_path}/./ann.jsonl")
+    assert len(pl.read_ndjson(sheet)) == 1
+    with pytest.raises(UsageError, match="the output would replace"):
+        scored(path=str(sheet), output=f"{tmp_path}/./ann.jsonl")
 
 
 def test_without_a_decision_there_is_nothing_to_write(scored: Any) -> None:

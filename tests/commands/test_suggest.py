@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -275,6 +276,8 @@ def test_other_tools_get_what_they_read(tmp_path: Path) -> None:
     assert (tmp_path / "a.txt").read_text() == "2 3\n2:0.5 0:0.4\n\n"
     assert load_sparse(tmp_path / "a.npz").toarray().tolist() == [[0.4, 0.0, 0.5], [0.0, 0.0, 0.0]]
     assert (tmp_path / "a.npz.labels.txt").read_text() == (tmp_path / "a.txt.labels.txt").read_text() == "cold\ncough\nflu\n"
+    write_suggestions(tmp_path / "b.trec", [replace(DOCUMENTS[0], doc_id="a\tb\n c")], "trec", labels)
+    assert (tmp_path / "b.trec").read_text().startswith("a%09b%0A c\tQ0\tflu\t")
     with pytest.raises(UsageError, match="already"):
         find_form(tmp_path / "a.txt", "xml", force=False)
     with pytest.raises(UsageError, match="the format npz has another name"):

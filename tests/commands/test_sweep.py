@@ -53,6 +53,14 @@ def test_a_range_is_searched_and_drawn(sweep, tmp_path):
     assert sweep("mig.k=2..64", trials=3).data["trials"] == first["trials"]  # one seed, one search
 
 
+def test_lists_are_searched_and_the_first_trial_begins_whatever_the_hours(sweep, recwarn):
+    pytest.importorskip("optuna")
+    table = sweep(SCORERS, trials=2, hours=1e-9)
+    assert len(table.data["trials"]) == 1
+    assert "the hours were over before all trials" in table.tables[0].notes
+    assert not [one for one in recwarn if "categorical" in str(one.message)]
+
+
 def test_a_trial_that_fails_is_told_and_the_others_go_on(sweep):
     table = sweep("mig.k=5,-1").tables[0]
     errors = {row[0]: row[-1] for row in table.rows}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.sparse import csr_array
 
@@ -41,8 +42,19 @@ def test_a_saved_model_is_the_same_when_it_is_loaded(model: OpenModel, tmp_path:
         model.save(tmp_path / "kept")
 
 
-@pytest.mark.parametrize("form", [np.array, csr_array])
-def test_labels_may_be_zeros_and_ones(form: Any) -> None:
+def with_zeros(rows: Any) -> csr_array:
+    """A sparse matrix that stores its zeros."""
+    matrix = csr_array(rows + 1)
+    matrix.data -= 1
+    return matrix
+
+
+def ids(rows: Any) -> pl.Series:
+    return pl.Series([np.flatnonzero(row).tolist() for row in rows])
+
+
+@pytest.mark.parametrize("form", [np.array, with_zeros, ids])
+def test_labels_may_be_zeros_and_ones_or_a_column_of_numbers(form: Any) -> None:
     rows = [[label in one for label in ("FEVER", "COUGH", "BONE", "SKIN")] for one in LABELS]
     assert fit(TEXTS, form(np.array(rows, dtype=int)), **OPTIONS).suggest(["fracture"], k=1)[0][0].label == "2"
 

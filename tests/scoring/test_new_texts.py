@@ -60,7 +60,8 @@ def test_capital_and_packed_texts_are_read_and_what_is_passed_over_is_named(tmp_
         f"2 files of {tmp_path} are passed over: note.md, sub/c.txt (texts are .txt, .pdf, .docx and .html files in the folder itself; "
         "--recursive reads those below, too)"
     )
-    assert read(tmp_path, recursive=True)["c"] == NOTE
+    (tmp_path / "sub/B.TXT").write_text(NOTE)
+    assert set(read(tmp_path, recursive=True)) == {"a.txt", "B.TXT", "a.Txt", "d [1]", "c", "sub/B.TXT"}  # each with an id of its own
 
 
 def test_office_files_and_web_pages_are_read_and_one_that_cannot_be_stops_no_other(tmp_path: Path) -> None:
