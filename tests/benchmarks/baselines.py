@@ -79,10 +79,11 @@ def grow_trees(features: Features, folder: Path | None = None, **changes: object
     hyper = omikuji.Model.default_hyper_param()
     for name, value in changes.items():
         setattr(hyper, name, value)
+    rows = np.flatnonzero((np.diff(features.train.indptr) > 0) & (np.diff(features.gold.indptr) > 0))  # it reads no others
+    train, gold = csr_array(features.train[rows]), csr_array(features.gold[rows])
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as stream:
-        documents, width = features.train.shape
-        stream.write(f"{documents} {width} {features.gold.shape[1]}\n")
-        for labels, pairs in zip(np.split(features.gold.indices, features.gold.indptr[1:-1]), _pairs(features.train), strict=True):
+        stream.write(f"{len(rows)} {train.shape[1]} {gold.shape[1]}\n")
+        for labels, pairs in zip(np.split(gold.indices, gold.indptr[1:-1]), _pairs(train), strict=True):
             stream.write(",".join(map(str, labels)) + " " + " ".join(f"{i}:{v:.9g}" for i, v in pairs) + "\n")
         stream.flush()
         with silenced():
