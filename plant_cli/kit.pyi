@@ -352,6 +352,9 @@ from plant_cli.scoring.sparse_scores import (
     cut_rows as cut_rows,
 )
 from plant_cli.scoring.sparse_scores import (
+    find_pairs as find_pairs,
+)
+from plant_cli.scoring.sparse_scores import (
     keep_best as keep_best,
 )
 from plant_cli.scoring.sparse_scores import (

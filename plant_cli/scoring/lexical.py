@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from itertools import pairwise, repeat
 from types import MappingProxyType
 from typing import Any
@@ -17,7 +17,7 @@ from scipy.sparse import csr_array, diags_array, hstack, vstack
 from plant_cli.api.scorers import Documents
 from plant_cli.data.blocks import at_most, map_blocks
 from plant_cli.data.words import choose_columns
-from plant_cli.scoring.sparse_scores import LABELS_LISTED, SparseScores, keep_best, no_scores, score_blocks
+from plant_cli.scoring.sparse_scores import LABELS_LISTED, SparseScores, cut_rows, keep_best, no_scores, score_blocks
 
 AnyFloats = npt.NDArray[np.floating[Any]]
 
@@ -373,9 +373,15 @@ def score_passages(
     passages_each = -(-len(document_of) // max(1, documents))
 
     def score(block: slice) -> csr_array:
-        first, last = np.searchsorted(document_of, [block.start, block.stop])
-        cosines = csr_array(passages[first:last] @ by_term)
-        return fold_highest(cosines, document_of[first:last] - block.start, label_of, (block.stop - block.start, labels))
+        first, last = np.searchsorted(document_of, [block.start, block.stop]).tolist()
+
+        def fold(part: slice) -> csr_array:
+            rows = slice(first + part.start, first + part.stop)
+            cosines = csr_array(passages[rows] @ by_term)
+            return fold_highest(cosines, document_of[rows] - block.start, label_of, (block.stop - block.start, labels))
+
+        parts = list(cut_rows(last - first, names.shape[0])) or [slice(0, 0)]  # one document may have very many passages
+        return reduce(csr_array.maximum, map(fold, parts))
 
     return score_blocks(documents, labels, score, k, held=names.shape[0] * max(1, passages_each))
 

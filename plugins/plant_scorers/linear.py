@@ -70,7 +70,7 @@ def _train_hinge(options: LinearOptions, train: csr_array, gold: csr_array) -> I
         yield model.coef_.astype(np.float32)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class LinearScorer:
     """Scores by the weights of a document's terms."""
 
@@ -91,8 +91,12 @@ class LinearScorer:
 
     def credit(self, document: Documents, labels: Sequence[int]) -> list[csr_array]:
         """Weight times value of each word's terms."""
-        products = csr_array(self.weights[list(labels)].multiply(self.vectoriser.transform(document)))
-        return [self.vectoriser.credit_words(document, products)]
+
+        def make() -> csr_array:
+            products = csr_array(self.weights[list(labels)].multiply(self.vectoriser.transform(document)))
+            return self.vectoriser.credit_words(document, products)
+
+        return [document.remember(("plant_scorers.linear", self, tuple(labels)), make)]
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """As arrays."""

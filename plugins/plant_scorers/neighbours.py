@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array
 
 from plant_cli.api import Documents, FittedScorer, Reason, ScorerInput
 from plant_cli.kit import (
     cut_leads,
+    keep_best,
     leave_out_neighbours,
     pack_matrix,
     pack_strings,
@@ -50,10 +52,25 @@ class NeighbourScorer:
 
     def score(self, documents: Documents) -> list[csr_array]:
         """Views: whole documents, their beginnings."""
+        if len(documents) == 1 and self.options.compares_all(len(self.doc_ids)):
+            given = self.gold, self.options.neighbours, self.options.power
+            near = [score_neighbours(self._compare_one(documents, number)[None], *given) for number in range(len(self.views))]
+            return [keep_best(scores).matrix for scores in near]
         return [self.compare(view, view.vectoriser.transform(self._cut(documents, number))) for number, view in enumerate(self.views)]
 
+    def _compare_one(self, document: Documents, number: int) -> npt.NDArray[np.float32]:
+        """Cosines of one document under a view with all training documents [N], made once: what is scored is then explained, too."""
+        view = self.views[number]
+
+        def make() -> npt.NDArray[np.float32]:
+            cosines: npt.NDArray[np.float32] = view.similarity.multiply(view.vectoriser.transform(self._cut(document, number)))[0]
+            return cosines
+
+        return document.remember(("plant_scorers.cosines", view), make)
+
     def _cut(self, documents: Documents, number: int) -> Documents:
-        return cut_leads(documents, self.options.lead) if number else documents
+        lead = self.options.lead
+        return documents.remember(("plant_scorers.leads", lead), lambda: cut_leads(documents, lead)) if number else documents
 
     def compare(self, view: Train, vectors: csr_array, rows: npt.NDArray[np.int64] | None = None) -> csr_array:
         """Scores of vectors [b]; those of training documents `rows` are compared with the others."""
@@ -72,29 +89,39 @@ class NeighbourScorer:
 
     def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
         """The nearest training documents that have the label."""
-        view, by_label = self.views[0], csr_array(self.gold.T)
-        vector = view.vectoriser.transform(document).toarray()[0]
-        return [self._explain(vector, by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]) for label in labels]
+        view, by_label = self.views[0], self._by_label
+        having = [by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]] for label in labels]
+        rows = np.unique(np.concatenate([np.zeros(0, dtype=np.int32), *having]))
+        similar = view.vectors[rows] @ view.vectoriser.transform(document).toarray()[0]
+        return [self._explain(own, similar[np.searchsorted(rows, own)]) for own in having]
+
+    @cached_property
+    def _by_label(self) -> csr_array:
+        return csr_array(self.gold.T)
 
     def credit(self, document: Documents, labels: Sequence[int]) -> list[csr_array]:
         """What each word adds to the shares of the nearest training documents that have the labels."""
-        return [self._credit(view, self._cut(document, number), labels) for number, view in enumerate(self.views)]
+        return [self._credit(document, number, labels) for number in range(len(self.views))]
 
-    def _credit(self, view: Train, document: Documents, labels: Sequence[int]) -> csr_array:
-        vector, options = view.vectoriser.transform(document), self.options
+    def _credit(self, document: Documents, number: int, labels: Sequence[int]) -> csr_array:
+        view, options, cut = self.views[number], self.options, self._cut(document, number)
+        vector = view.vectoriser.transform(cut)
         if options.compares_all(len(self.doc_ids)):
-            cosines = view.similarity.multiply(vector)[0]
+            cosines = self._compare_one(document, number)
             near = top_k(cosines, options.neighbours)
             cosines = np.maximum(cosines[near], 0)
         else:
             found = view.nearest.find(vector, options.neighbours)
             near, cosines = found.indices.astype(np.int64), np.maximum(found.data, 0)
         shares = np.divide(cosines**options.power, cosines, out=np.zeros_like(cosines), where=cosines > 0)  # of a unit of the cosine
-        having = csr_array(self.gold[near][:, list(labels)].T) @ diags_array(shares / ((cosines**options.power).sum() or 1.0))
-        return view.vectoriser.credit_words(document, csr_array(csr_array(having @ view.vectors[near]).multiply(vector)))
+        having = self.gold[near][:, list(labels)].toarray().T * (shares / ((cosines**options.power).sum() or 1.0))
+        added = having @ (
+            view.vectors[near][:, vector.indices].toarray() * vector.data.astype(np.float64)
+        )  # by the terms of the document alone [k, t]
+        cells = added.ravel(), np.tile(vector.indices, len(labels)), np.arange(len(labels) + 1) * len(vector.indices)
+        return view.vectoriser.credit_words(cut, csr_array(cells, shape=(len(labels), vector.shape[1])))
 
-    def _explain(self, vector: npt.NDArray[np.float32], having: npt.NDArray[np.int32]) -> Reason:
-        similar = self.views[0].vectors[having] @ vector
+    def _explain(self, having: npt.NDArray[np.int32], similar: npt.NDArray[np.float32]) -> Reason:
         near = np.argsort(-similar, kind="stable")[:NEIGHBOURS_NAMED]
         shown = ", ".join(f"{self.doc_ids[having[place]]} ({similar[place]:.2f})" for place in near if similar[place] > 0)
         return Reason(text=f"similar to {shown}" if shown else "")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 
 from plant_cli.api import Documents, FittedScorer, Reason, ScorerInput
 from plant_cli.kit import (
@@ -22,7 +23,6 @@ from plant_cli.kit import (
     document_frequencies,
     inverse_frequency,
     make_vectors,
-    no_scores,
     number_grams,
     pack_matrix,
     pack_strings,
@@ -33,6 +33,9 @@ from plant_cli.kit import (
 from plant_scorers import TitlesOptions
 from plant_scorers.vectors import credit_terms
 
+Integers = npt.NDArray[np.int64]
+View = tuple[Documents, Integers, csr_array]
+"""The passages that a view looks at, the document of each, and their vectors."""
 DOCUMENTS_PER_BLOCK = 256  # documents cut into passages at a time
 SHARED_NGRAMS = 0.5  # of a title word's n-grams that a word of the document must have to be shown beside it
 
@@ -65,7 +68,30 @@ def fit(options: TitlesOptions, given: ScorerInput) -> FittedScorer:
     return FittedScorer(scorer=scorer, left_out=scorer.score(given.documents.take(given.rows)))
 
 
-@dataclass(frozen=True, kw_only=True)
+def _find_nearest(document: Documents, parts: Sequence[str]) -> dict[str, str]:
+    """The word of a document that shares most n-grams with each word of titles, where enough are shared."""
+    if not parts:
+        return {}
+    numbers, used = number_grams(parts), np.unique(document.numbers)
+    grams = [sorted({numbers[gram] for gram in cut_word(part)}) for part in parts]
+    ends = np.cumsum([0, *map(len, grams)])
+    wanted = csr_array((np.ones(ends[-1]), np.concatenate(grams), ends), shape=(len(parts), len(numbers)))
+    shared = csr_array(wanted @ (cut_vocabulary(document, numbers)[used] > 0).T.astype(np.float64))
+    shared.sort_indices()
+    nearest = {}
+    for part, own, inside in zip(parts, grams, pairwise(shared.indptr), strict=True):
+        counts = shared.data[slice(*inside)]
+        if counts.max(initial=0) >= SHARED_NGRAMS * len(own):
+            nearest[part] = document.vocabulary[used[shared.indices[inside[0] + int(counts.argmax())]]]
+    return nearest
+
+
+def _give_reason(title: str, nearest: Mapping[str, str]) -> Reason:
+    alike = tuple(dict.fromkeys(nearest[part] for part in title.split() if part in nearest))
+    return Reason(text=(f"“{title}”" if title else "") + (f": {', '.join(alike)}" if alike else ""), words=alike)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class TitleScorer:
     """Scores by how well a document names a label."""
 
@@ -89,57 +115,51 @@ class TitleScorer:
 
     def score(self, documents: Documents) -> list[csr_array]:
         """Views: the whole document, its best passage, its beginning."""
-        pieces = self._cut(documents)
-        return [self._score(passages, owners, pieces) for passages, owners in self._view(documents)]
+        views = self._view_one(documents) if len(documents) == 1 else self._view(documents)
+        shape = len(documents), self.labels
+        return [score_passages(vectors, owners, self.vectors, self.label_of, shape).matrix for _, owners, vectors in views]
 
-    def _view(self, documents: Documents) -> Iterator[tuple[Documents, npt.NDArray[np.int64]]]:
-        """The passages that each view looks at, and the document of each."""
-        yield documents, np.arange(len(documents))
+    def _view(self, documents: Documents) -> Iterator[View]:
+        every, pieces = np.arange(len(documents)), self._cut(documents)
+        views = [(documents, every)]
         if self.options.passage:
-            yield cut_documents(documents, self.options.passage)
+            views.append(cut_documents(documents, self.options.passage))
         if self.options.lead:
-            yield cut_leads(documents, self.options.lead), np.arange(len(documents))
+            views.append((cut_leads(documents, self.options.lead), every))
+        return ((passages, owners, self._transform(passages, pieces)) for passages, owners in views)
 
-    def _score(self, passages: Documents, owners: npt.NDArray[np.int64], pieces: csr_array) -> csr_array:
-        shape = (int(owners[-1]) + 1 if len(owners) else 0, self.labels)
-        return score_passages(self._transform(passages, pieces), owners, self.vectors, self.label_of, shape).matrix
+    def _view_one(self, document: Documents) -> Sequence[View]:
+        """The same of one document, made once: what is scored is then explained, too."""
+        return document.remember(("plant_scorers.titles", self), lambda: list(self._view(document)))
 
     def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
         """The title that fits best, with the words of the document that are alike."""
-        vector = self._transform(document, self._cut(document))
-        words = [document.vocabulary[number] for number in np.unique(document.numbers)]
-        return [self._explain(words, vector, label) for label in labels]
+        (names, ends), vector = self._find_names(labels), self._view_one(document)[0][2].toarray()[0]
+        cosines = self.vectors[names] @ vector
+        spans = [slice(*inside) for inside in pairwise(ends.tolist())]
+        titles = [self.titles[names[own.start + int(cosines[own].argmax())]] if cosines[own].any() else "" for own in spans]
+        nearest = _find_nearest(document, list(dict.fromkeys(part for title in titles for part in title.split())))
+        return [_give_reason(title, nearest) for title in titles]
 
     def credit(self, document: Documents, labels: Sequence[int]) -> list[csr_array]:
         """What the n-grams of each word add to the cosine of the best name and the best passage."""
-        pieces = self._cut(document)
-        views = [(passages, self._transform(passages, pieces)) for passages, _ in self._view(document)]
-        return [csr_array(vstack([self._credit(*view, pieces, label) for label in labels], format="csr")) for view in views]
+        (names, ends), pieces = self._find_names(labels), self._cut(document)
+        return [self._credit(passages, vectors, pieces, self.vectors[names], ends) for passages, _, vectors in self._view_one(document)]
 
-    def _credit(self, passages: Documents, vectors: csr_array, pieces: csr_array, label: int) -> csr_array:
-        first, last = np.searchsorted(self.label_of, [label, label + 1])
-        names = self.vectors[first:last]
-        cosines = csr_array(vectors @ names.T).tocoo()
-        if not cosines.nnz:
-            return no_scores(1, len(passages.vocabulary))
-        passage, name = (places[[int(cosines.data.argmax())]] for places in cosines.coords)
-        return credit_terms(passages.counts[passage], pieces, csr_array(vectors[passage].multiply(names[name])))
+    def _credit(self, passages: Documents, vectors: csr_array, pieces: csr_array, names: csr_array, ends: Integers) -> csr_array:
+        """Of one view, csr [k, W], by the names of the labels, csr [m, G], and where those of each end [k + 1]."""
+        named, cosines = np.diff(ends) > 0, (vectors @ names.T).toarray()
+        best = [divmod(int(cosines[:, first:last].argmax()), last - first) for first, last in pairwise(ends.tolist()) if first < last]
+        passage, name = np.array(best, dtype=np.int64).reshape(-1, 2).T
+        name += ends[:-1][named]
+        credit = credit_terms(passages.counts[passage], pieces, csr_array(vectors[passage].multiply(names[name])))
+        rows = credit.indptr[np.append(0, np.cumsum(named))]
+        return csr_array((credit.data, credit.indices, rows), shape=(len(named), len(passages.vocabulary)))
 
-    def _explain(self, words: Sequence[str], vector: csr_array, label: int) -> Reason:
-        first, last = np.searchsorted(self.label_of, [label, label + 1])
-        cosines = (self.vectors[first:last] @ vector.T).toarray()[:, 0] if first < last else np.zeros(0)
-        if not cosines.any():
-            return Reason(text="")
-        title = self.titles[first + int(cosines.argmax())]
-        alike = dict.fromkeys(word for part in title.split() if (word := self._nearest(part, words)))
-        return Reason(text=f"“{title}”" + (f": {', '.join(alike)}" if alike else ""), words=tuple(alike))
-
-    def _nearest(self, part: str, words: Sequence[str]) -> str:
-        """The word of the document that shares most n-grams with a word of the title; none: too few are shared."""
-        wanted = set(cut_word(part))
-        shares = {word: len(wanted & set(cut_word(word))) / len(wanted) for word in words}
-        best = max(shares, key=lambda word: shares[word], default="")
-        return best if best and shares[best] >= SHARED_NGRAMS else ""
+    def _find_names(self, labels: Sequence[int]) -> tuple[Integers, Integers]:
+        """The names of some labels, those of one after those of another [m], and where those of each end [k + 1]."""
+        places = [np.arange(*np.searchsorted(self.label_of, [label, label + 1])) for label in labels]
+        return np.concatenate([np.zeros(0, dtype=np.int64), *places]), np.cumsum([0, *map(len, places)])
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """As arrays."""

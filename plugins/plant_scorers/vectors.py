@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array, diags_array, eye_array, hstack
+from scipy.sparse import csr_array, eye_array, hstack
 
 from plant_cli.api import Documents, Reason, Reporter, SilentReporter
 from plant_cli.kit import (
@@ -22,6 +22,7 @@ from plant_cli.kit import (
     count_pieces,
     cut_vocabulary,
     document_frequencies,
+    find_pairs,
     find_words,
     inverse_frequency,
     join_views,
@@ -115,11 +116,12 @@ class Vectoriser:
             products: what its terms add, csr [k, V + G].
         """
         words, pieces = self._places
-        columns = np.array([words.get(word, -1) for word in document.vocabulary], dtype=np.int64)
-        terms = choose_columns(eye_array(len(columns), format="csr"), columns, len(words))
-        if pieces:
-            terms = hstack([terms, cut_vocabulary(document, pieces)], format="csr")
-        return credit_terms(document.counts, terms, products)
+
+        def make() -> csr_array:
+            own = choose_columns(eye_array(len(document.vocabulary), format="csr"), find_words(document, words), len(words))
+            return csr_array(hstack([own, cut_vocabulary(document, pieces)], format="csr")) if pieces else own
+
+        return credit_terms(document.counts, document.remember(("plant_scorers.terms", self), make), products)
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """As arrays."""
@@ -198,14 +200,21 @@ def credit_terms(counts: csr_array, terms: csr_array, products: csr_array) -> cs
     """What each word adds, csr [k, W], from what terms add, csr [k, T]; words that share a term share it by how often each has it.
 
     Args:
-        counts: of the words of one document, csr [1, W].
+        counts: of the words of one document, csr [1, W], or of a passage for each label, csr [k, W].
         terms: how often each is in each word, csr [W, T].
-        products: what terms add, csr [k, T].
+        products: what terms that these words have add, csr [k, T].
     """
-    counted = csr_array(diags_array(counts.toarray()[0]) @ terms)
-    total = counted.sum(axis=0)
-    shares = csr_array(counted @ diags_array(np.divide(1, total, where=total > 0, out=np.zeros(len(total)))))
-    return csr_array(products @ shares.T)
+    shares = products.data / _look_up(count_pieces(counts, terms), products)
+    added = csr_array(csr_array((shares, products.indices, products.indptr), shape=products.shape) @ terms.T)
+    added.data *= _look_up(counts, added)
+    return added
+
+
+def _look_up(matrix: csr_array, where: csr_array) -> npt.NDArray[np.float64]:
+    """What a matrix whose columns ascend has where another one, with as many rows or a single row for all, stores something."""
+    rows = np.repeat(np.arange(where.shape[0]) % matrix.shape[0], np.diff(where.indptr))
+    found: npt.NDArray[np.float64] = np.append(matrix.data, 0.0)[find_pairs(matrix, rows, where.indices.astype(np.int64))]
+    return found
 
 
 def name_largest(added: csr_array, words: Sequence[str]) -> list[Reason]:

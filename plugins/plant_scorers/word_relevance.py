@@ -65,7 +65,7 @@ def fit(options: WordsOptions, given: ScorerInput) -> FittedScorer:
     return FittedScorer(scorer=WordScorer(words=words, idf=idf, relevance=relevance, exact=options.exact), left_out=[left_out])
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class WordScorer:
     """Scores by the relevance of a document's words."""
 
@@ -79,7 +79,7 @@ class WordScorer:
         return {word: place for place, word in enumerate(self.words)}
 
     def _transform(self, documents: Documents) -> csr_array:
-        return make_vectors(count_known(documents, self._places), self.idf)
+        return documents.remember(("plant_scorers.words", self), lambda: make_vectors(count_known(documents, self._places), self.idf))
 
     def score(self, documents: Documents) -> list[csr_array]:
         """One view."""

@@ -14,7 +14,7 @@ from scoring.conftest import fit
 from plant_cli.api import SilentReporter, UsageError
 from plant_cli.data.word_analysis import PLAIN
 from plant_cli.scoring.calibration import Calibration, IsotonicMap
-from plant_cli.scoring.explanations import Explanation, explain
+from plant_cli.scoring.explanations import BY_ATTENTION, Explanation, explain
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fused_scorers import Combination
 from plant_cli.scoring.models import TrainedModel
@@ -120,3 +120,19 @@ def test_of_a_trained_run(clinic: Any, network: bool) -> None:
         assert not found[0].parts[0].note  # its decoder has the closed form
     with pytest.raises(UsageError, match="there is no label 'nowhere'"):
         opened.explain(text, ["nowhere"])
+
+
+def test_a_decoder_without_the_closed_form_shows_its_attention_and_says_so(clinic: Any) -> None:
+    clinic("mig")
+    clinic("finetune", "finetune.init=random", "model.decoder={name: joint-laat, lstm: 8, inner: 8, context: 4}")
+    opened = open_model(clinic.path)
+    text = "a cough and a fever"
+    suggested = opened.suggest([text], k=5)[0]
+    found = opened.explain(text, [one.label for one in suggested])
+    check_sums(found, [one.score for one in suggested])
+    part = max((one.parts[0] for one in found), key=lambda part: abs(part.log_odds))
+    assert (part.name, part.note) == ("network", BY_ATTENTION)
+    shares = part.weights / part.log_odds  # its attention, which adds up to 1 over all tokens
+    assert len(shares)
+    assert (shares > 0).all()
+    assert shares.sum() <= 1 + 1e-6

@@ -188,6 +188,7 @@ def test_a_label_has_the_score_of_its_best_name_and_one_without_names_has_none()
 @pytest.mark.parametrize("pairs", [1, 20, 10_000])
 def test_a_document_has_the_score_of_its_best_passage_in_blocks_of_any_size(pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plant_cli.scoring.sparse_scores.cut_rows", lambda rows, width, most: cut_rows(rows, width, pairs))
+    monkeypatch.setattr("plant_cli.scoring.lexical.cut_rows", lambda rows, width: cut_rows(rows, width, pairs))  # within a document
     passages, document_of = draw_vectors(7, 2), np.array([0, 0, 0, 2, 2, 3, 3])  # the second document has none
     names, label_of = draw_vectors(5, 3), np.array([0, 1, 1, 2, 0])
     found = score_passages(passages, document_of, names, label_of, (4, 3), k=99).matrix.toarray()

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from plant_scorers import plant_register_scorers
 
@@ -35,6 +36,20 @@ def test_each_passes_the_published_checks(name: str) -> None:
 
     with pytest.raises(AssertionError, match="other scores after loading"):
         scorers.what_was_learned_is_arrays(replace(spec, load=forget))
+
+
+@pytest.mark.parametrize("name", list(SPECS))
+def test_labels_are_explained_together_as_one_by_one(name: str) -> None:
+    """Also labels twice, and none."""
+    scorer, labels = SPECS[name].fit(scorers.default_options(SPECS[name]), scorers.sample_scorer_input()).scorer, [2, 0, 1, 0]
+    for text in scorers.SCORER_TEXTS:
+        alone, together = (scorers.read_sample([text]) for _ in range(2))
+        assert scorer.explain(together, labels) == [scorer.explain(alone, [label])[0] for label in labels]
+        for view, credit in enumerate(scorer.credit(together, labels)):
+            one_by_one = np.concatenate([scorer.credit(alone, [label])[view].toarray() for label in labels])
+            np.testing.assert_allclose(credit.toarray(), one_by_one, atol=1e-12)
+        assert list(scorer.explain(together, [])) == []
+        assert all(credit.shape == (0, len(together.vocabulary)) for credit in scorer.credit(together, []))
 
 
 def test_registering_imports_no_numerics() -> None:
