@@ -104,28 +104,38 @@ def write_workbook(
     Raises:
         DataError: there are more rows than a sheet has.
     """
-    styles, validation = office_package("openpyxl.styles", path), office_package("openpyxl.worksheet.datavalidation", path)
-    book = office_package("openpyxl", path).Workbook()
-    sheet, wrapped = book.active, styles.Alignment(wrap_text=True, vertical="top")
-    sheet.append(list(widths))
-    for number, row in enumerate(rows, start=2):
-        if number > MOST_ROWS:
+    openpyxl, styles = office_package("openpyxl", path), office_package("openpyxl.styles", path)
+    validation = office_package("openpyxl.worksheet.datavalidation", path)
+    book = openpyxl.Workbook(write_only=True)  # rows do not stay in memory
+    sheet, bold = book.create_sheet(), styles.Font(bold=True)
+    plain, wrapped = (styles.Alignment(wrap_text=wraps, vertical="top") for wraps in (False, True))
+    letters = [openpyxl.utils.get_column_letter(number) for number in range(1, len(widths) + 1)]
+    sheet.freeze_panes = "A2"
+    for letter, width in zip(letters, widths.values(), strict=True):
+        sheet.column_dimensions[letter].width = width
+    cells = [openpyxl.cell.WriteOnlyCell(sheet, name) for name in widths]
+    for cell in cells:
+        cell.font = bold
+    sheet.append(cells)
+    last = 1
+    for last, row in enumerate(rows, start=2):
+        if last > MOST_ROWS + 1:
             expected, todo = f"at most {MOST_ROWS:,}", "write a .csv file, or fewer labels of each text (--top-k)"
             raise DataError("there are more rows than a sheet has", where=str(path), expected=expected, todo=todo)
-        sheet.append([None if cell == "" else guard_cell(cell) if isinstance(cell, str) else cell for cell in row])
-        for cell, width in zip(sheet[number], widths.values(), strict=True):
-            cell.alignment = wrapped if width > _WIDE else styles.Alignment(vertical="top")
-            if isinstance(cell.value, float):
+        cells = []
+        for value, width in zip(row, widths.values(), strict=True):
+            shown = None if value == "" else guard_cell(value) if isinstance(value, str) else value
+            cells.append(cell := openpyxl.cell.WriteOnlyCell(sheet, shown))
+            cell.alignment = wrapped if width > _WIDE else plain
+            if isinstance(value, float):
                 cell.number_format = "0.00"
-    for column, width in zip(sheet.columns, widths.values(), strict=True):
-        letter = column[0].column_letter
-        column[0].font = styles.Font(bold=True)
-        sheet.column_dimensions[letter].width = width
-        if chosen := choices.get(column[0].value):
+        sheet.append(cells)
+    for letter, name in zip(letters, widths, strict=True):
+        if chosen := choices.get(name):
             listed = validation.DataValidation(type="list", formula1=f'"{",".join(chosen)}"', allow_blank=True)
-            listed.add(f"{letter}2:{letter}{max(2, sheet.max_row)}")
-            sheet.add_data_validation(listed)
-    sheet.freeze_panes, sheet.auto_filter.ref = "A2", sheet.dimensions
+            listed.add(f"{letter}2:{letter}{max(2, last)}")
+            sheet.data_validations.append(listed)
+    sheet.auto_filter.ref = f"A1:{letters[-1]}{last}"
     book.save(temporary)
 
 

@@ -24,6 +24,7 @@ from plant_cli.data.text_tables import peek_names, shorten, show_names
 STDIN, STREAM = "-", "standard input"
 PEEKED = 1 << 16  # characters in which the first line of a table is looked for
 _OBJECTS = re.compile(r'\s*(?:\[\s*)?\{\s*"')
+LONG_TEXT = 1_000_000  # characters from which a text is perhaps a collection: a book has fewer
 IDS_NAMED = 5  # ids in a message
 _ENDINGS_SHOWN = ".txt, .pdf, .docx and .html"
 
@@ -79,16 +80,19 @@ class TextReader:
             found = NewTexts(blocks=_cut(zip(ids, texts, strict=True), size), total=len(files))
         else:
             found = self._open_rows(path, size)
-        return replace(found, blocks=self._count_empty(found.blocks))
+        return replace(found, blocks=self._warn_of_odd(found.blocks))
 
-    def _count_empty(self, blocks: Iterator[Block]) -> Iterator[Block]:
-        """The same blocks, and then a warning of empty texts."""
-        empty = total = 0
+    def _warn_of_odd(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        """The same blocks, and then a warning of empty texts, and of those that are perhaps many."""
+        empty = total = long = 0
         for ids, texts in blocks:
             empty, total = empty + sum(not text.strip() for text in texts), total + len(texts)
+            long += sum(len(text) > LONG_TEXT for text in texts)
             yield ids, texts
         if empty:
             self.reporter.warn(f"{empty} of {total} texts are empty: nothing is suggested for them")
+        if long:
+            self.reporter.warn(f"{long} of {total} texts have more than {LONG_TEXT:,} characters; with --lines each line is a text")
 
     def _find_texts(self, folder: Path) -> list[Path]:
         """The texts of a folder; a warning names what else is in it, and a level below."""
@@ -254,9 +258,10 @@ class _Arriving:
 
     def __init__(self, stream: BinaryIO) -> None:
         self._chunks = iter(lambda: stream.read1(PEEKED), b"")  # type: ignore[attr-defined]
-        self._waiting = next(self._chunks, b"")
-        while b"\n" not in self._waiting and (more := next(self._chunks, b"")):
-            self._waiting += more
+        parts = [next(self._chunks, b"")]
+        while b"\n" not in parts[-1] and (more := next(self._chunks, b"")):
+            parts.append(more)
+        self._waiting = b"".join(parts)
         self.first = self._waiting.partition(b"\n")[0]
 
     def __iter__(self) -> Iterator[list[bytes]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from plant_cli.data.files import replacing
 from plant_cli.data.lines import find_fallback, read_bytes
 from plant_cli.data.office_files import office_package, read_workbook, write_workbook
 from plant_cli.data.quotes import guard_cell
-from plant_cli.data.tables import collect, scan_table, table_format
+from plant_cli.data.tables import collect, guard_cells, scan_table, table_format, write_text_batches
 from plant_cli.scoring.suggested_documents import SuggestedDocument
+from plant_cli.scoring.suggestion_files import in_frames
 
 ACCEPT, REJECT_LABEL = "accept", "reject"
 REVIEW_COLUMNS = {
@@ -53,21 +55,21 @@ def write_sheet(path: Path, documents: Iterable[SuggestedDocument]) -> None:
     Raises:
         DataError: there are more rows than a workbook has.
     """
-    form, rows = sheet_format(path), (row for document in documents for row in review_rows(document))
+    form = sheet_format(path)
     with replacing(path) as temporary:
         if form == ".xlsx":
+            rows = chain.from_iterable(map(review_rows, documents))
             write_workbook(temporary, rows, REVIEW_COLUMNS, {"decision": (ACCEPT, REJECT_LABEL)}, path)
-            return
-        guard = form != ".jsonl"
-        frame = pl.DataFrame(
-            [tuple(guard_cell(cell) if guard and isinstance(cell, str) else cell for cell in row) for row in rows],
-            schema={name: pl.Float64 if name == "score" else pl.String for name in REVIEW_COLUMNS},
-            orient="row",
-        )
-        if form == ".jsonl":
-            frame.write_ndjson(temporary)
+        elif form == ".jsonl":
+            write_text_batches(in_frames(documents, _review_frame), temporary)
         else:  # a spreadsheet knows UTF-8 by its byte order mark
-            frame.write_csv(temporary, separator="," if form == ".csv" else "\t", include_bom=True)
+            marked = (guard_cells(frame).rename({"doc_id": "\ufeffdoc_id"}) for frame in in_frames(documents, _review_frame))
+            write_text_batches(marked, temporary)
+
+
+def _review_frame(documents: Iterable[SuggestedDocument]) -> pl.DataFrame:
+    schema = {name: pl.Float64 if name == "score" else pl.String for name in REVIEW_COLUMNS}
+    return pl.DataFrame(list(chain.from_iterable(map(review_rows, documents))), schema=schema, orient="row")
 
 
 @dataclass(frozen=True, kw_only=True)

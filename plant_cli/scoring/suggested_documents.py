@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 from zlib import crc32
 
 import numpy as np
 
-from plant_cli.api import LabelIndex, Reason, Reporter, UsageError
+from plant_cli.api import LabelIndex, Reason, Reporter, ResourceError, UsageError
 from plant_cli.data.files import naming_full_disk, require_place
 from plant_cli.scoring.decisions import ASSIGN, REJECT, Thresholds
 from plant_cli.scoring.new_texts import Block, NewTexts
@@ -46,7 +47,7 @@ class SuggestedDocument:
 
     def take(self, places: Iterable[int]) -> Self:
         """The same with the suggestions at these places."""
-        chosen, columns = list(places), {name: value for name, value in asdict(self).items() if value and isinstance(value, list)}
+        chosen, columns = list(places), {name: value for name, value in vars(self).items() if value and isinstance(value, list)}
         taken: dict[str, Any] = {name: [values[place] for place in chosen] for name, values in columns.items()}
         return replace(self, **taken)
 
@@ -139,9 +140,7 @@ class KeptDocuments:
     def __init__(self, path: Path, made_by: Mapping[str, Any], *, anew: bool) -> None:
         self.path, self.number = path, 0
         first = json.dumps({"plant": 1, **made_by}) + "\n"
-        if not path.exists() or anew:
-            require_place(path.absolute().parent)
-            path.parent.mkdir(parents=True, exist_ok=True)
+        if anew or not path.exists() or not path.stat().st_size:
             path.write_text(first, "utf-8")
             return
         with path.open("rb+") as stream:
@@ -175,7 +174,7 @@ class KeptDocuments:
 
     def add(self, documents: Iterable[SuggestedDocument]) -> None:
         """Keep some more."""
-        lines = [json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in documents]
+        lines = [json.dumps(vars(one), ensure_ascii=False) + "\n" for one in documents]
         with naming_full_disk(self.path), self.path.open("a", encoding="utf-8", newline="\n", errors="surrogatepass") as stream:
             stream.writelines(lines)
         self.number += len(lines)
@@ -192,18 +191,27 @@ class KeptDocuments:
 @contextmanager
 def keeping(output: Path, made_by: Mapping[str, Any], reporter: Reporter, *, anew: bool) -> Iterator[KeptDocuments]:
     """The documents that are done, beside the output; removed when the block ends well."""
-    kept = KeptDocuments(output.with_name(f"{output.name}.part"), made_by, anew=anew)
-    if kept.number:
-        reporter.note(f"goes on after {kept.number:,} texts, which are kept in {kept.path}")
-    try:
-        yield kept
-    except BaseException:
+    path = output.with_name(f"{output.name}.part")
+    require_place(path.absolute().parent)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as alone:
+        try:
+            fcntl.flock(alone, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            what, todo = "another command writes these suggestions", "wait until it ends, or choose another output"
+            raise ResourceError(what, where=str(path), expected="one command for each output", todo=todo) from error
+        kept = KeptDocuments(path, made_by, anew=anew)
         if kept.number:
-            reporter.note(f"{kept.number:,} texts are done and kept in {kept.path}: the same command goes on after them")
-        else:
-            kept.path.unlink(missing_ok=True)
-        raise
-    kept.path.unlink()
+            reporter.note(f"goes on after {kept.number:,} texts, which are kept in {path}")
+        try:
+            yield kept
+        except BaseException:
+            if kept.number:
+                reporter.note(f"{kept.number:,} texts are done and kept in {path}: the same command goes on after them")
+            else:
+                path.unlink(missing_ok=True)
+            raise
+        path.unlink()
 
 
 def _shorten(reason: Reason) -> str:

@@ -22,7 +22,7 @@ from plant_cli.data.tables import guard_cells, output_format, write_table, write
 from plant_cli.scoring.suggested_documents import SuggestedDocument
 
 Documents = Iterable[SuggestedDocument]
-TEXTS_A_FRAME = 1000
+TEXTS_A_FRAME = 100
 ROW_SCHEMA = {
     "doc_id": pl.String,
     "rank": pl.Int64,
@@ -70,9 +70,9 @@ def write_suggestions(path: Path, documents: Documents, form: str, labels: Seque
     """
     with replacing(path) as temporary:
         if form in (".csv", ".tsv"):
-            write_text_batches((guard_cells(rows.drop(left_out)) for rows in _frames(documents, _row_frame)), temporary)
+            write_text_batches((guard_cells(rows.drop(left_out)) for rows in in_frames(documents, _row_frame)), temporary)
         elif form == ".parquet":
-            write_table(pl.concat(_frames(documents, partial(frame_texts, left_out=left_out))), temporary)
+            write_table(pl.concat(in_frames(documents, partial(frame_texts, left_out=left_out))), temporary)
         elif form == "annif" and temporary.suffix.lower() == ".json":
             temporary.write_text(json.dumps([_annif_entry(one) for one in documents], ensure_ascii=False), "utf-8")
         elif form == "npz":
@@ -81,7 +81,7 @@ def write_suggestions(path: Path, documents: Documents, form: str, labels: Seque
             with writing_text(temporary) as stream:
                 stream.writelines(_xml_lines(documents, labels) if form == "xml" else _LINES[form](documents))
         else:
-            write_text_batches(_frames(documents, partial(frame_texts, left_out=left_out)), temporary)
+            write_text_batches(in_frames(documents, partial(frame_texts, left_out=left_out)), temporary)
     if form in ("xml", "npz"):
         with replacing(_labels_beside(path)) as temporary:
             temporary.write_text("".join(f"{label}\n" for label in labels), "utf-8")
@@ -153,7 +153,7 @@ def _row_frame(documents: Documents) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=ROW_SCHEMA, orient="row")
 
 
-def _frames(documents: Documents, make: Callable[[Documents], pl.DataFrame]) -> Iterator[pl.DataFrame]:
+def in_frames(documents: Documents, make: Callable[[Documents], pl.DataFrame]) -> Iterator[pl.DataFrame]:
     """Frames of some texts each; at least one."""
     rest = iter(documents)
     blocks = iter(lambda: list(islice(rest, TEXTS_A_FRAME)), [])

@@ -16,14 +16,14 @@ import pytest
 from builders import record_again
 from plant_datasets.synthetic_clinic import generate
 
-from plant_cli.api import DataError, SilentReporter, UsageError
+from plant_cli.api import DataError, ResourceError, SilentReporter, UsageError
 from plant_cli.commands import suggest as suggest_module
 from plant_cli.commands.suggest import _round
 from plant_cli.data.tables import load_sparse
 from plant_cli.report.text import format_cell
 from plant_cli.scoring.fused_scorers import FusedScorers
 from plant_cli.scoring.opened_models import open_model
-from plant_cli.scoring.suggested_documents import KeptDocuments, SuggestedDocument, Suggesting
+from plant_cli.scoring.suggested_documents import KeptDocuments, SuggestedDocument, Suggesting, keeping
 from plant_cli.scoring.suggestion_files import find_form, write_suggestions
 
 
@@ -230,6 +230,16 @@ def test_other_texts_are_not_joined_to_a_beginning(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="the texts differ"):
         list(again.skip(iter([(["a"], ["another text"])])))
     assert KeptDocuments(tmp_path / "x.part", {}, anew=True).number == 0
+
+
+def test_two_commands_do_not_write_the_same_suggestions(tmp_path: Path) -> None:
+    with keeping(tmp_path / "x.csv", {}, SilentReporter(), anew=False) as kept:
+        kept.add(DOCUMENTS)
+        second = keeping(tmp_path / "x.csv", {}, SilentReporter(), anew=True)
+        with pytest.raises(ResourceError, match="another command writes these suggestions"), second:
+            pass
+        assert list(kept) == list(DOCUMENTS)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pypdf
 import pytest
 
 from plant_cli.api import DataError, DataSection, SilentReporter
+from plant_cli.scoring import new_texts
 from plant_cli.scoring.new_texts import TextReader
 
 NOTE = "Zufuhr von Wärme"
@@ -187,8 +188,12 @@ def test_no_message_holds_a_document(tmp_path: Path) -> None:
     assert len(f"{caught.value.expected}{caught.value.todo}") < 400
 
 
-def test_empty_texts_are_told(tmp_path: Path) -> None:
+def test_empty_texts_and_long_ones_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listener = Listener()
+    monkeypatch.setattr(new_texts, "LONG_TEXT", 3)
     (tmp_path / "a.txt").write_text(" \n")
     assert read(tmp_path, reporter=listener) == {"a": " \n"}
     assert listener.said == ["1 of 1 texts are empty: nothing is suggested for them"]
+    (tmp_path / "a.txt").write_text("cough")
+    read(tmp_path, reporter=listener)
+    assert listener.said[1:] == ["1 of 1 texts have more than 3 characters; with --lines each line is a text"]

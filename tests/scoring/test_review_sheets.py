@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import polars as pl
 import pytest
 
 from plant_cli.api import DataError, SilentReporter, UsageError
+from plant_cli.data import office_files
 from plant_cli.scoring.review_sheets import REVIEW_COLUMNS, read_sheet, sheet_format, write_sheet
 from plant_cli.scoring.suggested_documents import SuggestedDocument
 
@@ -47,6 +49,14 @@ def test_a_workbook_is_ready_for_decisions(tmp_path: Path) -> None:
     assert (str(choices.sqref), choices.formula1) == ("H2:H3", '"accept,reject"')
     assert sheet["F2"].number_format == "0.00"
     assert {cell.data_type for row in sheet.iter_rows() for cell in row} <= {"s", "inlineStr", "n"}  # no formula
+
+
+def test_more_rows_than_a_workbook_has_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for most, refused in ((2, nullcontext()), (1, pytest.raises(DataError, match="more rows than a sheet has"))):
+        monkeypatch.setattr(office_files, "MOST_ROWS", most)
+        with refused:
+            write_sheet(tmp_path / f"{most}.xlsx", DOCUMENTS)
+    assert [path.name for path in tmp_path.iterdir()] == ["2.xlsx"]
 
 
 @pytest.mark.parametrize(("name", "separator"), [("r.csv", ","), ("r.tsv", "\t")])
