@@ -198,7 +198,7 @@ def fit(
     order = np.random.default_rng(FIXED_SEED).permutation(len(texts))
     split = np.where(order < max(1, round(validation * len(texts))), "validation", "train")
     columns = {"doc_id": map(str, range(len(texts))), "text": texts, "labels": labels, "split": split}
-    schema = pl.Schema({"doc_id": pl.String, "text": pl.String, "labels": pl.List(pl.String), "split": pl.String})
+    schema: dict[str, Any] = {"doc_id": pl.String, "text": pl.String, "labels": pl.List(pl.String), "split": pl.String}
     pl.DataFrame({name: list(values) for name, values in columns.items()}, schema=schema).write_parquet(corpus)
     data = {"path": str(corpus)}
     if titles is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from plant_scorers import NeighboursOptions
 from plant_scorers.neighbours import NeighbourScorer, fit
 
@@ -38,5 +39,17 @@ def test_reasons_name_training_documents_that_have_the_label() -> None:
     reason = fit(NeighboursOptions(), given).scorer.explain(read_sample(["fever and cough"]), [0])[0]
     assert not reason.words
     assert reason.text.startswith("similar to ")
-    having = {given.doc_ids[row] for row in given.gold.toarray()[:, 0].nonzero()[0]}
+    having = {given.doc_ids[row] for row in given.gold.toarray()[:, 0].nonzero()[0].tolist()}
     assert {part.split(" (")[0] for part in reason.text.removeprefix("similar to ").split(", ")} <= having
+
+
+@pytest.mark.parametrize("exact", [1, len(TRAIN)])
+def test_a_document_alone_has_the_scores_it_has_among_others_and_its_words_add_up_to_them(exact: int) -> None:
+    """Both where it is compared with all training documents and where rare terms name candidates."""
+    scorer = fit(NeighboursOptions(exact=exact, neighbours=2, lead=3), sample_scorer_input()).scorer
+    assert isinstance(scorer, NeighbourScorer)
+    for row, together in enumerate(zip(*scorer.score(read_sample(TRAIN)), strict=True)):
+        document = read_sample([TRAIN[row]])
+        for one, view, credit in zip(together, scorer.score(document), scorer.credit(document, range(5)), strict=True):
+            np.testing.assert_allclose(view.toarray()[0], one.toarray(), atol=1e-6)
+            np.testing.assert_allclose(credit.toarray().sum(axis=1), one.toarray(), atol=1e-5)

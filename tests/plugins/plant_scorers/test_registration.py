@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from plant_scorers import plant_register_scorers
 
-from plant_cli.api import ScorerSpec
+from plant_cli.api import CreditingScorer, ScorerSpec
 from plant_cli.testing import scorer_checks as scorers
 from plant_cli.testing.checklist import checks_of
 
@@ -42,6 +42,7 @@ def test_each_passes_the_published_checks(name: str) -> None:
 def test_labels_are_explained_together_as_one_by_one(name: str) -> None:
     """Also labels twice, and none."""
     scorer, labels = SPECS[name].fit(scorers.default_options(SPECS[name]), scorers.sample_scorer_input()).scorer, [2, 0, 1, 0]
+    assert isinstance(scorer, CreditingScorer)
     for text in scorers.SCORER_TEXTS:
         alone, together = (scorers.read_sample([text]) for _ in range(2))
         assert scorer.explain(together, labels) == [scorer.explain(alone, [label])[0] for label in labels]
