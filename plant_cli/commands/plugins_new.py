@@ -58,12 +58,10 @@ def new_plugin(context: StageContext, options: PluginNewOptions) -> Result:
     folder = Path(options.output or f"plant-{options.name}")
     require_free(folder, force=context.force, folder=True)
     example = (_find_examples() / f"{options.kind}.py").read_text("utf-8")
-    known = _FIRST_NAME.search(example)
+    (known, *_) = _FIRST_NAME.findall(example)
     with replacing_folder(folder) as partial:
         files = {
-            f"{values['module']}.py": example
-            if known is None
-            else re.sub(rf'(?<="){known[1]}(?=[" ])|(?<=plant ){known[1]}(?= )', options.name, example),
+            f"{values['module']}.py": re.sub(rf'(?<="){known}(?=[" ])|(?<=plant ){known}(?= )', options.name, example),
             "pyproject.toml": _PROJECT.format(**values),
             "README.md": _READ_ME.format(**values),
         }

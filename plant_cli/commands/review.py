@@ -90,6 +90,7 @@ def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result
             refused.append((row, "the sheet shows another text of this document"))
         else:
             decided.append(row)
+    decided = _take_latest(decided)
     conflicts = _find_conflicts(decided)
     records = list(_correct(decided, known, conflicts, keep=options.undecided == "keep"))
     if not records:
@@ -162,6 +163,15 @@ def _begins_alike(shown: str, text: str) -> bool:
     shown, text = (" ".join(one[:TEXT_IN_SHEET].split()) for one in (shown, text))
     text = text[: len(shown)]
     return shown == text or SequenceMatcher(None, shown, text, autojunk=False).ratio() >= ALIKE_TEXTS
+
+
+def _take_latest(rows: Sequence[ReviewedRow]) -> list[ReviewedRow]:
+    """The rows without earlier decisions of one person on the same label of the same document."""
+    latest = defaultdict[tuple[str, str, str], str](str)
+    for row in rows:
+        if row.decision:
+            latest[row.doc_id, row.label, row.who] = max(latest[row.doc_id, row.label, row.who], row.time)
+    return [row for row in rows if not row.decision or row.time == latest[row.doc_id, row.label, row.who]]
 
 
 def _find_conflicts(rows: Iterable[ReviewedRow]) -> dict[tuple[str, str], list[ReviewedRow]]:

@@ -68,6 +68,14 @@ def test_conflicts_are_listed_and_change_nothing(scored: Any) -> None:
     assert found.data["conflicts"][0]["label"] == a
 
 
+def test_the_later_decision_of_one_person_counts(scored: Any) -> None:
+    a, b, *_ = pl.read_parquet(scored.clinic.path / "corpus" / "labels.parquet")["label"]
+    rows = [row("1", a, "reject", time="2026-01-03"), row("1", a, "accept"), row("1", b, "accept"), row("1", b, "", time="2026-01-04")]
+    found, [record] = scored.read(rows)
+    assert (record["labels"], record["time"]) == ([b], "2026-01-03")
+    assert (found.summary["accepted"], found.summary["rejected"], found.summary["conflicts"]) == (1, 1, 0)
+
+
 def test_rows_that_cannot_be_used_are_told_and_kept_aside(scored: Any, tmp_path: Path) -> None:
     frame = pl.read_parquet(scored.clinic.path / "corpus" / "labels.parquet")
     label, title = frame["label"][0], frame["title"][0]
