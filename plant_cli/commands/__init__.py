@@ -270,7 +270,7 @@ SPECS = (
     ),
     tool(
         name="plugins new",
-        summary="Write a package with one working component, to begin a plugin with.",
+        summary="Write a package with one working component.",
         options=options.PluginNewOptions,
         run="plant_cli.commands.plugins_new:new_plugin",
         takes=("force",),
@@ -432,7 +432,7 @@ SPECS = (
         examples=(
             "plant serve",
             "plant serve titles abstracts --feedback feedback.jsonl --watch",
-            "PLANT_TOKEN=$(cat token) plant serve --host 0.0.0.0 --port 8080",
+            "plant serve --host 0.0.0.0 --port 8080",
         ),
     ),
     look(
@@ -468,7 +468,7 @@ SPECS = (
         examples=(
             "plant suggest new.csv -O suggestions.csv",
             "plant suggest --text 'acute bronchitis with cough' --why",
-            "plant suggest - --format jsonl < new.jsonl",
+            "plant suggest - --format jsonl",
         ),
     ),
     look(

@@ -242,12 +242,10 @@ class SweepOptions(Options):
         "A value and what to try: finetune.rate_head=1e-4,1e-3 (each) or finetune.rate_head=1e-5..1e-2 (any between); repeatable.",
         min_length=1,
     )
-    trials: int | None = everyday(
-        None, "Trainings at most, with values chosen by what earlier ones reached. Default: all combinations.", ge=1
-    )
+    trials: int | None = everyday(None, "Trainings at most: values follow from what earlier ones reached. Default: all combinations.", ge=1)
     metric: str = everyday("MAP", "The figure of validation that should be high.", short="-m")
     hours: float | None = everyday(None, "Begin no trial after this time.", gt=0)
-    figures: str | None = everyday(None, "Draw the figure over each number that was tried, as SVG and PNG, into this folder.")
+    figures: str | None = everyday(None, "Folder for drawings: the figure over each number that was tried, as SVG and PNG.")
 
 
 class CleanOptions(Options):
@@ -425,7 +423,7 @@ class SignificanceOptions(ScoringOptions):
         [], "Fail unless A is better by 'p<0.05' (all metrics), 'p[P@5]<0.05', or 'difference[P@5]>=0.01' (repeatable; exit code 7)."
     )
     names: list[str] = option([], "How the systems are called in tables, in their order (repeatable). Default: their folders.")
-    details: bool = everyday(False, "Of three or more systems show each comparison with p and intervals, beside the table of all.")
+    details: bool = everyday(False, "Show each comparison with p and intervals, too: of three or more systems one table is shown.")
     paper: bool = everyday(
         False,
         "Report by the published rule: mean gain and plain percentiles of the replicates; Wilcoxon over documents for P@k and R@k, over "
@@ -472,8 +470,12 @@ class ServeOptions(Options):
         None, "Who asks must send it (Authorization: Bearer TOKEN). Better in the variable PLANT_TOKEN: others can see flags.", min_length=8
     )
     open: bool = option(False, "Let other machines ask without a token.")
-    feedback: str | None = everyday(None, "Append what people accept and reject to this file, as JSON lines.", min_length=1, value="FILE")
-    watch: bool = everyday(False, "Load a model anew once its run was trained again, without a stop. The signal HUP does it at once.")
+    feedback: str | None = everyday(
+        None, "Append decisions to this file: what people accept and reject, as JSON lines.", min_length=1, value="FILE"
+    )
+    watch: bool = everyday(
+        False, "Load a model anew once its run was trained again: the server does not stop. The signal HUP does it at once."
+    )
     max_bytes: str = option("2MB", "The longest request, such as 500KB.", pattern=SIZE_PATTERN)
     timeout: float = option(30.0, "Seconds that a request may take.", gt=0, le=3600)
     concurrency: int = option(100, "Requests that may wait at once; more are told to come again (503).", ge=1)
@@ -542,7 +544,7 @@ class ExplainOptions(Options):
     label: tuple[str, ...] = everyday((), "A label to explain, suggested or not: its id or title, or a file of them (repeatable).")
     top_k: int = everyday(5, "Labels explained of each text where none is named: those that are suggested first.", ge=1)
     html: str | None = everyday(
-        None, "Also write a page, one HTML file that fetches nothing and runs no script.", min_length=1, value="FILE"
+        None, "Also write a page: one HTML file that fetches nothing and runs no script.", min_length=1, value="FILE"
     )
     measure: SplitName | None = option(
         None, "Instead: how much the scores of this split's gold labels rest on the marked words, and how well these agree with gold spans."
