@@ -12,7 +12,7 @@ from plant_cli.api import DataError, SplitName
 from plant_cli.api.functions import Named
 from plant_cli.data.corpus_files import DOCUMENTS_FILE, NEW_RUN, CorpusRecord, read_corpus_table
 
-COMPARE = Named("plant_cli.data.drift:compare_corpora")  # with scipy.stats, which takes long to import
+_COMPARE = Named("plant_cli.data.drift:compare_corpora")  # with scipy.stats, which takes long to import
 FEWEST_KEPT = 0.5  # share of the earlier documents that must be found again, by text or by id
 NEW_LABELS_TOLD = 0.05  # share of new labels among those of new documents that is told by itself
 _NAMED = 5  # documents or labels in a message
@@ -122,7 +122,7 @@ def describe_drift(documents: Mapping[SplitName, pl.DataFrame], growth: Growth) 
     new = pooled.filter(pl.col("new").is_not_null())
     if new.is_empty() or new.height == pooled.height:
         return None
-    change = COMPARE(pooled.filter(pl.col("new").is_null()), new)
+    change = _COMPARE(pooled.filter(pl.col("new").is_null()), new)
     labels, words = (table.filter("changed") for table in (change.labels, change.words))
     if labels.is_empty() and words.is_empty() and change.unseen_share < NEW_LABELS_TOLD:
         return None
