@@ -93,15 +93,16 @@ def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result
     decided = _take_latest(decided)
     conflicts = _find_conflicts(decided)
     records = list(_correct(decided, known, conflicts, keep=options.undecided == "keep"))
+    unused = [*lost, *refused]
     if not records:
+        reasons = (f"{why} ({show_count(count, 'row')})" for why, count in Counter(why for _, why in unused).items())
         raise UsageError(
-            "no document has a decision that can be used",
+            "; ".join(("no document has a decision that can be used", *reasons)),
             where=", ".join(options.sheets),
             expected=f"{ACCEPT} or {REJECT_LABEL} in the column decision, and ids of documents and labels as they were exported",
             todo="review the sheet first; `--undecided keep` takes what is assigned; --texts names the file with the texts",
         )
     write_table(pl.DataFrame(records, schema=RECORD_SCHEMA), output)
-    unused = [*lost, *refused]
     if unused:
         write_table(pl.DataFrame([{**asdict(row), "why": why} for row, why in unused]), aside)
         for why in dict.fromkeys(why for _, why in unused):
