@@ -134,7 +134,7 @@ def test_without_a_decision_there_is_nothing_to_write(scored: Any) -> None:
     label = pl.read_parquet(scored.clinic.path / "corpus" / "labels.parquet")["label"][0]
     with pytest.raises(UsageError, match="no document has a decision that can be used"):
         scored.read([row("1", label, "")])
-    with pytest.raises(UsageError, match=r"used; the label is retired or unknown \(1 row\)$"):
+    with pytest.raises(UsageError, match=r"used; the label is retired or unknown \(1 row\)"):
         scored.read([row("1", "retired", "accept")])
     with pytest.raises(UsageError, match="standard input cannot be read again"):
         scored(path="-", output="r.csv")
