@@ -38,7 +38,7 @@ def test_it_leaves_attention_and_history_and_no_backbone(prepared: Any) -> None:
     history = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
     assert [row["epoch"] for row in history] == [0, 1, 2]
     assert all(0 < row["nDCG@1000"] <= 1 for row in history)
-    assert {path.name for path in folder.iterdir()} == {"model.safetensors", "model.json", "history.jsonl", "checkpoints", "stage.json"}
+    assert {path.name for path in folder.iterdir()} == {"model.safetensors", "model.json", "history.jsonl", "stage.json"}
     assert read_json(folder / "model.json", "the model")["backbone_changed"] is False
     assert result.next_step == "plant finetune"
     assert result.summary["best_epoch"] in (0, 1, 2)

@@ -41,7 +41,7 @@ def run(prepared: Any) -> Path:
 def test_a_whole_run_is_counted(run: Path, tmp_path: Path) -> None:
     for found in (look(run), look(tmp_path / "plant-run", run)):
         assert found.failure is None
-        assert [list(row) for row in found.tables[0].rows] == [["corpus", 4, 4, 0, 0], ["mig", 4, 4, 0, 0]]
+        assert [list(row) for row in found.tables[0].rows] == [["corpus", 5, 5, 0, 0], ["mig", 4, 4, 0, 0]]
         assert found.data["whole"]
         assert found.data["folders"]["mig"] == dict.fromkeys(["stage.json", "labels.parquet", "mig.parquet", "words.parquet"], "whole")
 
@@ -50,10 +50,10 @@ def test_what_is_changed_and_what_is_missing_is_listed(run: Path) -> None:
     flip(run / "mig" / "mig.parquet")
     (run / "corpus" / "labels.parquet").unlink()
     found = look(run)
-    assert [list(row) for row in found.tables[0].rows] == [["corpus", 4, 3, 0, 1], ["mig", 4, 3, 1, 0]]
+    assert [list(row) for row in found.tables[0].rows] == [["corpus", 5, 4, 0, 1], ["mig", 4, 3, 1, 0]]
     assert [list(row) for row in found.tables[1].rows] == [["corpus/labels.parquet", "missing"], ["mig/mig.parquet", "changed"]]
     assert isinstance(found.failure, ArtefactError)
-    assert found.failure.what == "2 of 8 recorded files are missing, damaged or changed"
+    assert found.failure.what == "2 of 9 recorded files are missing, damaged or changed"
     assert found.failure.where == f"{run}: corpus/labels.parquet, mig/mig.parquet"
 
 
@@ -64,7 +64,7 @@ def test_the_command_shows_the_table_and_ends_with_4(run: Path) -> None:
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert found.returncode == 4
     assert json.loads(found.stdout)["folders"]["mig"]["words.parquet"] == "changed"
-    assert "error: 1 of 8 recorded files" in found.stderr
+    assert "error: 1 of 9 recorded files" in found.stderr
 
 
 def test_a_run_that_is_written_meanwhile_is_not_judged(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

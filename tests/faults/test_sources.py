@@ -13,6 +13,9 @@ SOURCES = sorted(path for folder in ("plant_cli", "plugins") for path in (ROOT /
 CODE = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "runpy", "zipimport", "code"}
 NETWORK = {"ftplib", "telnetlib", "xmlrpc", "urllib", "urllib3", "requests", "http", "httpx", "aiohttp", "asyncio"}
 MODULES = CODE | NETWORK | {"tarfile"}
+HARMLESS = {"urllib.parse"}  # takes addresses apart, and opens none
+SERVER = ROOT / "plant_cli" / "serving"  # the room that is there to be asked over the network
+SERVES = {"imports asyncio", "calls socket.socket"}
 CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput"}
 CALLS |= {"importlib.util.spec_from_file_location", "shutil.unpack_archive", "tempfile.mktemp", "socket.socket", "socket.create_connection"}
 CALLS |= {"torch.jit.load", "torch.hub.load", "torch.package.PackageImporter", "pandas.read_pickle"}
@@ -26,7 +29,7 @@ def find_unsafe(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-            yield from ((node.lineno, f"imports {name}") for name in names if name.split(".")[0] in MODULES)
+            yield from ((node.lineno, f"imports {name}") for name in names if name.split(".")[0] in MODULES and name not in HARMLESS)
         if isinstance(node, ast.Call):
             yield from ((node.lineno, reason) for reason in judge_call(node, known))
 
@@ -67,7 +70,10 @@ def judge_call(call: ast.Call, known: Mapping[str, str]) -> Iterator[str]:
 def test_sources_run_nothing_that_a_file_brings() -> None:
     assert len(SOURCES) > 200
     found = [
-        f"{path.relative_to(ROOT)}:{line} {reason}" for path in SOURCES for line, reason in find_unsafe(ast.parse(path.read_text("utf-8")))
+        f"{path.relative_to(ROOT)}:{line} {reason}"
+        for path in SOURCES
+        for line, reason in find_unsafe(ast.parse(path.read_text("utf-8")))
+        if not (path.is_relative_to(SERVER) and reason in SERVES)
     ]
     assert found == []
 

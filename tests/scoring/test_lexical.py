@@ -112,7 +112,7 @@ def test_what_is_packed_is_unpacked() -> None:
     assert np.array_equal(found.toarray(), counts.toarray().astype(np.float32))
 
 
-@pytest.mark.parametrize(("part", "value"), [("indices", -1), ("indices", 2**30), ("indptr", 2**40)])
+@pytest.mark.parametrize(("part", "value"), [("indices", -1), ("indices", 2**30), ("indptr", 2**30)])
 def test_a_damaged_matrix_is_refused(part: str, value: int) -> None:
     """Compiled code would read beyond its memory there."""
     packed = pack_matrix("counts", number_words(WORDS).counts)

@@ -218,18 +218,19 @@ def test_a_loaded_model_takes_no_more_than_its_weights(small_network: Callable[.
     assert size(network) < weights
 
 
-def test_what_the_network_adds_is_its_weighted_logit_over_the_mean_of_the_candidates() -> None:
+def test_logits_of_the_best_labels_and_the_mean_of_the_candidates_are_noted() -> None:
     fitted, generator = fit(), np.random.default_rng(0)
     linear = FrequencyLinear(knots=np.array([1.0]), weights=np.array([[0.5], [0.25]]), bias=np.array([-1.0]))
     combination = Combination(scorers=fitted.scorers, calibration=Calibration(linear=linear), train_counts=fitted.scorers.train_counts)
     scored = fitted.scorers.score(split_words(["fever and chills", "zzz"]), SilentReporter(), "texts")
     rows, logits, combine = np.array([1, 0]), generator.normal(size=(2, 4)) * 60, LogitCombiner(combination, scored, explained=3)
     whole = combine(rows, torch.from_numpy(logits))
-    for row, own, mixed in zip(rows, np.clip(logits, -50, 50), whole.numpy(), strict=True):
+    for row, given, own, mixed in zip(rows, logits, np.clip(logits, -50, 50), whole.numpy(), strict=True):
         listed = scored.pairs.labels[scored.pairs.rows == row]
         average = own[listed].mean() if len(listed) else own.mean()
         best = np.argsort(-mixed, kind="stable")[:3]
-        assert np.allclose(combine.added[row], 0.5 * (own[best] - average))
+        assert np.allclose(combine.logits[row], given[best])
+        assert np.allclose(combine.averages[row], average)
         assert np.allclose(mixed, 0.5 * own + 0.25 * scored.logits(np.array([row]))[0] - 1)
 
 
