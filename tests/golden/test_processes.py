@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import polars as pl
@@ -90,6 +93,27 @@ deepspeed_config: {{zero_stage: 2, gradient_accumulation_steps: 4, gradient_clip
 """What of it the command says itself (numbers of accumulation, clipping, number format) is without effect."""
 
 
+@contextmanager
+def keeping_states(stage: Path) -> Iterator[None]:
+    """Keep the optimiser's state of each whole checkpoint of a stage as `.states/step-N` beside it: a finished stage has none."""
+    over, kept = Event(), stage.parent / ".states"
+
+    def watch() -> None:
+        while not over.wait(0.01):
+            for mark in stage.glob("checkpoints/step-*/DONE"):
+                kept.mkdir(exist_ok=True)
+                with suppress(FileExistsError, FileNotFoundError):  # kept already, or removed meanwhile
+                    os.link(mark.with_name("optimizer.pt"), kept / mark.parent.name)
+
+    watcher = Thread(target=watch)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("corpus")
 @pytest.mark.parametrize(
@@ -109,12 +133,14 @@ def test_what_does_not_fit_is_shared_between_processes(
     command += ["--set", f"model.decoder={decoder}"]
     if way == "DEEPSPEED":
         pytest.importorskip("deepspeed", reason="DeepSpeed is not installed")
-    run(launch, 1, *command, "--run", "one")
+    with keeping_states(tmp_path / "one" / "finetune"):
+        run(launch, 1, *command, "--run", "one")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         description = LAUNCH.format(way=way, port=free.getsockname()[1]).splitlines(keepends=True)
     (tmp_path / "two.yaml").write_text("".join(line for line in description if "_config" not in line or way.lower() in line))
-    ((code, _, error),) = launch(1, *command, "--run", "two", "--launch", "two.yaml", launched=False)
+    with keeping_states(tmp_path / "two" / "finetune"):
+        ((code, _, error),) = launch(1, *command, "--run", "two", "--launch", "two.yaml", launched=False)
     assert code == 0, error
     assert told in error
     rows = [[json.loads(line) for line in (tmp_path / folder / "finetune" / "history.jsonl").open()] for folder in ("one", "two")]
@@ -123,10 +149,8 @@ def test_what_does_not_fit_is_shared_between_processes(
     expected, found = (load_file(tmp_path / folder / "finetune" / "model.safetensors") for folder in ("one", "two"))
     for name in expected.keys() - WITHOUT_EFFECT["finetune"]:
         assert found[name] == pytest.approx(expected[name], abs=1e-4), name
-    states = [
-        torch.load(max((tmp_path / folder / "finetune" / "checkpoints").iterdir()) / "optimizer.pt", weights_only=True)["state"]
-        for folder in ("one", "two")
-    ]
+    steps = {path.name for path in (tmp_path / "one").glob(".states/*")} & {path.name for path in (tmp_path / "two").glob(".states/*")}
+    states = [torch.load(tmp_path / folder / ".states" / max(steps), weights_only=True)["state"] for folder in ("one", "two")]
     assert [s.keys() for s in states[:1]] == [s.keys() for s in states[1:]]
     for number, kept in states[0].items():
         assert states[1][number]["exp_avg"].shape == kept["exp_avg"].shape
