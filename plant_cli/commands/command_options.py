@@ -467,7 +467,7 @@ class ServeOptions(Options):
     host: str = everyday("127.0.0.1", "The address to listen at; the default is reached from this machine alone.", value="ADDRESS")
     port: int = everyday(8000, "The port; 0: any free one.", ge=0, le=65535)
     token: str | None = everyday(
-        None, "Who asks must send it (Authorization: Bearer TOKEN). Better in the variable PLANT_TOKEN: others can see flags.", min_length=8
+        None, "Clients must send it (Authorization: Bearer TOKEN). Better in the variable PLANT_TOKEN: others can see flags.", min_length=8
     )
     open: bool = option(False, "Let other machines ask without a token.")
     feedback: str | None = everyday(

@@ -41,7 +41,7 @@ def run(context: StageContext, options: ServeOptions) -> Result:
             if feedback is not None:
                 feedback.close()
     requests, texts = sum(service.metrics.requests.values()), service.metrics.texts
-    context.reporter.note(f"the server ended: {requests:,} requests, {texts:,} texts")
+    context.reporter.note(f"the server ended; requests: {requests:,}, texts: {texts:,}")
     return Result(data={"requests": requests, "texts": texts})
 
 

@@ -86,7 +86,7 @@ def run(context: StageContext, options: SweepOptions) -> Result:
     notes = [
         f"{options.metric} on validation, one seed: of many trials the best is partly luck; compare it on other seeds, and test it once"
     ]
-    notes += [f"{sum(trial.figure is None for trial in ranked)} trials failed"] if ranked[-1].figure is None else []
+    notes += [f"failed trials: {sum(trial.figure is None for trial in ranked)}"] if ranked[-1].figure is None else []
     notes += ["the hours were over before all trials"] if values is not None else []
     notes.append(f"the best values are in {best}: plant run {best}")
     columns = [*(Column(name=key, kind="exact") for key in space), Column(name=options.metric, kind="points")]
@@ -179,11 +179,12 @@ def _try(context: StageContext, request: Request, metric: str, values: Values) -
         steps, sets = _plan(request, values, trial.folder)
         trial.folder = steps[-1].name
         reached = [context.runner.run_stage(replace(request, sets=sets), step.spec.name, step.tag) for step in steps][-1]
-        trial.figure = _read_figure(reached.summary, metric)
     except Interrupted:
         raise
     except PlantError as error:
         trial.error = error
+    else:
+        trial.figure = _read_figure(reached.summary, metric)  # a wrong name is told after the first trial, not after the last
     trial.seconds = time.monotonic() - started
     return trial
 

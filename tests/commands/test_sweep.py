@@ -66,7 +66,7 @@ def test_a_trial_that_fails_is_told_and_the_others_go_on(sweep):
     errors = {row[0]: row[-1] for row in table.rows}
     assert errors[5] == ""
     assert "k' cannot be -1" in errors[-1]
-    assert "1 trials failed" in table.notes
+    assert "failed trials: 1" in table.notes
     with pytest.raises(RecipeError, match="k' cannot be -2"):
         sweep("mig.k=-2,-1")
 
@@ -88,9 +88,10 @@ def test_what_cannot_be_tried_is_refused(sweep, tmp_path, over, says):
     assert not (tmp_path / "run").exists()
 
 
-def test_an_unknown_figure_and_a_recipe_that_trains_nothing_are_told(sweep):
+def test_an_unknown_figure_and_a_recipe_that_trains_nothing_are_told(sweep, tmp_path):
     with pytest.raises(UsageError, match="does not measure 'P@7'") as caught:
         sweep("mig.k=5,10", metric="P@7")
     assert "MAP" in caught.value.expected
+    assert len(list((tmp_path / "run").glob("finetune*"))) == 1  # the other trial was not trained in vain
     with pytest.raises(RecipeError, match="trains nothing"):
         sweep("mig.k=5,10", text="mig: {}\n")
