@@ -136,7 +136,7 @@ def split_by_hash(parts: Sequence[pl.LazyFrame], where: str) -> dict[SplitName, 
         names = pl.Series([choose_split(text or "") for text in texts], dtype=pl.String)
         for name in SPLITS:
             splits.setdefault(name, []).append(part.filter(pl.lit(names == name)) if (names == name).any() else part.head(0))
-    return {name: frames for name, frames in splits.items() if collect(pl.concat(frames).select(pl.len()), where).item()}
+    return {name: frames for name, frames in splits.items() if any(collect(frame.select(pl.len()), where).item() for frame in frames)}
 
 
 def choose_split(key: str) -> SplitName:
