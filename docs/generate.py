@@ -226,11 +226,6 @@ def fields_of(value: type) -> Iterator[tuple[str, str]]:
             yield code(f"{field.name}{kind}{default_of(field)}"), meanings.get(field.name, "")
 
 
-def example_page(name: str) -> Iterator[str]:
-    """One module of the example plugin."""
-    yield from example_file(f"plant-example/plant_example/{name}.py")
-
-
 def attributes(role: type) -> Iterator[tuple[str, str]]:
     """The attributes that a protocol declares, with their types."""
     meanings = argument_meanings(role.__doc__) | field_meanings(role)
@@ -289,7 +284,7 @@ def error_classes() -> Iterator[str]:
 def example_file(path: str) -> Iterator[str]:
     """A file of the examples, whole."""
     file = DOCS / "examples" / path
-    yield from (f"```{'toml' if file.suffix == '.toml' else 'python'}", file.read_text("utf-8").strip(), "```", "")
+    yield from ("```python", file.read_text("utf-8").strip(), "```", "")
 
 
 def layer_list() -> Iterator[str]:
@@ -335,7 +330,7 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     "general-flags": general_flags,
     "components": component_pages,
     **{f"contract-{kind.name}": partial(contract, kind) for kind in TABLE},
-    **{f"example-{kind.name}": partial(example_page, kind.name) for kind in TABLE},
+    "example-signal": partial(example_file, "plant-example/plant_example/signal.py"),
     "spec": partial(class_list, Spec),
     "options": option_list,
     "reserved": reserved_names,
