@@ -12,15 +12,16 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import connected_components
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, SplitName, UsageError, missing_column
+from plant_cli.api.functions import Named
 from plant_cli.data.documents import TEXT_KEY, explode_labels, read_frame, tidy
 from plant_cli.data.labels import count_labels
 from plant_cli.data.repair import drop_leaks
 from plant_cli.data.tables import collect, trim
 
 Method = Literal["uniform", "stratified"]
+_CONNECT = Named("scipy.sparse.csgraph:connected_components")  # with scipy.linalg, which takes long to import
 Ints = npt.NDArray[np.int64]
 TINY_SHARE = 1e-9  # documents: what rounding leaves
 
@@ -53,7 +54,7 @@ def find_units(documents: pl.DataFrame, groups: pl.Series | None) -> Ints:
     rows = np.concatenate([np.arange(documents.height), grouped])
     columns = np.concatenate([np.array([first[text] for text in texts.tolist()], dtype=np.int64), documents.height + numbers])
     links = coo_array((np.ones(len(rows), dtype=np.int8), (rows, columns)), shape=(size, size))
-    return np.asarray(connected_components(links, directed=False)[1][: documents.height], dtype=np.int64)
+    return np.asarray(_CONNECT(links, directed=False)[1][: documents.height], dtype=np.int64)
 
 
 def _place_uniformly(units: Ints, shares: list[float], rng: np.random.Generator) -> Ints:
