@@ -170,14 +170,14 @@ SPECS = (
     ),
     StageSpec(
         name="export",
-        summary="Write the trained network to a folder that other programs read.",
+        summary="Write the trained model to a folder of its own: a run without its corpus, which other programs read, too.",
         options=options.ExportOptions,
         run="plant_cli.commands.export:run",
         help="--merge writes whole weights with the adapter in them. Nothing is written to the run.",
         sections=("machine",),
         writes=False,
         takes=("tag", "force"),
-        examples=("plant export model-folder --merge", "plant export adapter-folder --tag baseline"),
+        examples=("plant export model-folder --merge", "plant suggest new.csv --run model-folder"),
     ),
     look(
         name="explain",

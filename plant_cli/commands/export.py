@@ -1,9 +1,9 @@
-"""`plant export`: write a trained network in layouts of Hugging Face and peft, safetensors and JSON."""
+"""`plant export`: write a trained model as a folder that every command takes as a run, and other programs read."""
 
 from __future__ import annotations
 
 import os
-import shutil
+import shlex
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,14 +13,14 @@ from plant_cli.commands.command_options import ExportOptions
 from plant_cli.data.files import hash_file, replacing_folder, write_json
 from plant_cli.network.assembly import WEIGHTS, Network, load_network
 from plant_cli.runs.folder import current_time
-from plant_cli.scoring.decisions import THRESHOLDS
+from plant_cli.runs.model_copies import copy_model
 from plant_cli.scoring.models import has_network
-from plant_cli.scoring.scorer_files import FOLDER, SCORERS_FILE, read_scorers
+from plant_cli.scoring.scorer_files import read_scorers
 
 CARD = "export.json"
-DECODER = "decoder.safetensors"
+DECODER = f"finetune/{WEIGHTS}"
 EXPORTED_LABELS_FILE = "labels.json"
-EXPORT_FORMAT = 1
+EXPORT_FORMAT = 2
 
 
 def run(context: StageContext, options: ExportOptions) -> Result:
@@ -30,18 +30,14 @@ def run(context: StageContext, options: ExportOptions) -> Result:
     source = context.input("finetune", context.tag)
     read_scorers(source, corpus.labels, corpus.analyser, context.component)  # damaged files are refused before anything is written
     network = _load(context, source, corpus) if has_network(source) else None
-    titles = zip(corpus.labels.ids, corpus.labels.titles, strict=True)
+    labels = zip(corpus.labels.ids, corpus.labels.titles, corpus.labels.train_counts, strict=True)
+    relevance = context.find_input("mig") if network is not None and network.needs_words else None
     written: dict[str, Any] = {}
     with replacing_folder(target) as folder:
+        copy_model(context.run_path, {"finetune": source, **({} if relevance is None else {"mig": relevance})}, folder)
         if network is not None:
             written = dict(cast("ExportableBackbone", network.backbone).export(folder, merge=options.merge))
-            shutil.copy2(source / WEIGHTS, folder / DECODER)
-        for name in (THRESHOLDS, SCORERS_FILE):
-            if (source / name).exists():
-                shutil.copy2(source / name, folder / name)
-        if (source / FOLDER).exists():
-            shutil.copytree(source / FOLDER, folder / FOLDER)
-        write_json(folder / EXPORTED_LABELS_FILE, [{"label": label, "title": title} for label, title in titles])
+        write_json(folder / EXPORTED_LABELS_FILE, [{"label": label, "title": title, "documents": n} for label, title, n in labels])
         files = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
         hashes = {name: hash_file(path) for name, path in files.items()}
         sizes = {name: path.stat().st_size for name, path in files.items()}
@@ -53,7 +49,8 @@ def run(context: StageContext, options: ExportOptions) -> Result:
         )
     columns = [Column(name="file"), Column(name="bytes", kind="count")]
     table = Table(title=f"Exported to {target}", columns=columns, rows=list(sizes.items()), notes=[f"{CARD} says what each is"])
-    return Result(tables=[table], data={"folder": str(target), "backbone": written, "files": hashes})
+    next_step = f"plant suggest --run {shlex.quote(str(target))} --text TEXT"
+    return Result(tables=[table], data={"folder": str(target), "backbone": written, "files": hashes}, next_step=next_step)
 
 
 def _load(context: StageContext, source: Path, corpus: Corpus) -> Network:

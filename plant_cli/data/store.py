@@ -92,7 +92,7 @@ class StoredCorpus:
         table = read_corpus_table(self.folder, GOLD_FILE) if GOLD_FILE in self.record.outputs else None
         if table is None:
             raise ArtefactError(
-                "the run holds no file of gold labels: it is of an earlier version",
+                "the run holds no file of gold labels: it is an exported model, or of an earlier version",
                 where=str(self.folder / GOLD_FILE),
                 expected="the gold labels of every split, which are written when a corpus is prepared",
                 todo=NEW_RUN,

@@ -229,7 +229,7 @@ def refuse_other_corpus(context: RunContext, run: Run) -> None:
     before = source.get("path")
     if named == before:
         return
-    if before is None:
+    if before is None and not run.header.sources:  # else the model was passed on without its corpus
         dataset = source.get("dataset") or {}
         if not Path(named).exists():
             load_dataset(context, context.data.model_copy(update={"dataset": Choice(name=ANY)}))  # explains what is missing

@@ -9,17 +9,27 @@ from typing import Any
 
 import pytest
 import torch
+from builders import run_at
 from peft import PeftModel
 from plant_decoders import LabelAttentionOptions
 from plant_decoders.label_attention import LabelAttention
 from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer, LlamaConfig
 
-from plant_cli.api import DecoderShape, Reading, SilentReporter, UsageError
+from plant_cli import fit, load
+from plant_cli.api import ArtefactError, DecoderShape, Reading, SilentReporter, UsageError
 from plant_cli.data.files import hash_file
 from plant_cli.network import assembly as networks
 
 TEXT = "patient fever a b c"
+SMALL_CORPUS: dict[str, Any] = {
+    "texts": [
+        f"{one} and {two}" for one in ("fever", "cough", "fracture", "rash") for two in ("pain", "chills", "nausea", "fatigue", "age")
+    ],
+    "labels": [["FEVER"]] * 5 + [["COUGH"]] * 5 + [["BONE"]] * 5 + [["SKIN", "FEVER"]] * 5,
+    "titles": {"FEVER": "High temperature", "BONE": "Broken bone"},
+    "validation": 0.2,
+}
 TOLERANCE = {"none": 1e-5, "nf4": 3e-2, "int8": 3e-2}
 """Weights in few bits compute in bf16, which keeps two to three digits."""
 
@@ -28,10 +38,14 @@ TOLERANCE = {"none": 1e-5, "nf4": 3e-2, "int8": 3e-2}
 def trained(clinic: Any, small_model: Callable[..., Path]) -> Callable[..., Path]:
     """Trains the clinic's network on a small random LLaMA: `trained(adapter="lora", quantization="nf4")`; returns its base's folder."""
 
-    def train(**backbone: str) -> Path:
+    def train(*more: str, **backbone: str) -> Path:
         base = small_model(LlamaConfig, num_key_value_heads=4, hidden_size=64)
         given = ", ".join(f"{key}: {value}" for key, value in backbone.items())
-        sets = (f"model.backbone={{name: hf-causal, model: {base}, max_tokens: 24, lora_dropout: 0.0, {given}}}", "finetune.init=random")
+        sets = (
+            f"model.backbone={{name: hf-causal, model: {base}, max_tokens: 24, lora_dropout: 0.0, {given}}}",
+            "finetune.init=random",
+            *more,
+        )
         learning = ("finetune.unfreeze=all", "finetune.rate_backbone=0.01")
         clinic("mig", "mig.k=5", *sets, *learning)
         clinic("finetune", *sets, *learning)
@@ -70,7 +84,7 @@ def score(folder: Path, hidden: torch.Tensor) -> torch.Tensor:
     """Logits by the exported decoder, with nothing of the run."""
     labels = len(json.loads((folder / "labels.json").read_text()))
     decoder = LabelAttention(LabelAttentionOptions(heads=2, pool=8), DecoderShape(hidden=hidden.shape[-1], labels=labels))
-    decoder.load_state_dict(load_file(folder / "decoder.safetensors"))
+    decoder.load_state_dict(load_file(folder / "finetune" / "model.safetensors"))
     with torch.no_grad():
         return decoder.eval()(Reading.of(hidden, torch.ones(hidden.shape[:2], dtype=torch.bool)))
 
@@ -122,9 +136,38 @@ def test_the_card_names_every_file_by_its_hash(clinic: Any, trained: Callable[..
     folder = tmp_path / "deep" / "exported"
     clinic("export", f"export.folder={folder}")
     card = json.loads((folder / "export.json").read_text())
-    assert card["files"] == {p.name: hash_file(p) for p in folder.iterdir() if p.name != "export.json"}
-    assert {"decoder.safetensors", "labels.json", "scorers.json", "thresholds.json"} == card["files"].keys()
+    files = {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
+    assert card["files"] == {name: hash_file(path) for name, path in files.items() if name != "export.json"}
+    assert {card["decoder"]["file"], card["labels"]["file"], "finetune/scorers.json", "run.json"} <= files.keys()
+    assert not {"corpus/gold.parquet", "corpus/documents.parquet", "finetune/validation.parquet"} & files.keys()
     assert (card["backbone"]["folder"], card["labels"]["count"], card["decoder"]["hidden"]) == (None, 12, 64)
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of a model without a network, whose corpus is gone."""
+    path = tmp_path_factory.mktemp("fitted") / "run"
+    fit(**SMALL_CORPUS).save(path)
+    return path
+
+
+def test_an_export_suggests_as_the_run_did_without_its_corpus(fitted: Path, tmp_path: Path) -> None:
+    folder, texts = tmp_path / "exported", ["a fracture with pain", "fever"]
+    run_at(fitted, "export", f"export.folder={folder}")
+    assert load(folder).suggest(texts, why=True) == load(fitted).suggest(texts, why=True)
+    kept = [path.read_text() for path in folder.rglob("*") if path.suffix in (".json", ".yaml")]
+    assert not any("plant-" in text and "/corpus" in text for text in kept)  # no folder of this machine
+    with pytest.raises(ArtefactError, match="an exported model"):
+        run_at(folder, "predict", "predict.split=validation")
+
+
+@pytest.mark.parametrize("decoder", ["{name: label-attention, heads: 2, pool: 8}", "{name: planted-l2r}"])
+def test_an_export_with_a_network_suggests_as_the_run_did(clinic: Any, trained: Callable[..., Path], tmp_path: Path, decoder: str) -> None:
+    trained(f"model.decoder={decoder}", adapter="lora", quantization="none")  # planted-l2r looks words up in the relevance table
+    folder = tmp_path / "exported"
+    clinic("export", f"export.folder={folder}")
+    here, there = (load(path, sets=["machine.precision=fp32"]).suggest([TEXT], k=3) for path in (clinic.path, folder))
+    assert here == there
 
 
 def test_only_an_export_is_replaced_and_only_by_force(clinic: Any, trained: Callable[..., Path], tmp_path: Path) -> None:
