@@ -5,9 +5,9 @@ from plant_cli.data.blocks import map_blocks as map_blocks
 from plant_cli.data.blocks import top_k as top_k
 from plant_cli.data.classifications import System as System
 from plant_cli.data.classifications import add_dot as add_dot
-from plant_cli.data.documents import (
-    find_used_labels as find_used_labels,
-)
+from plant_cli.data.documents import find_used_labels as find_used_labels
+from plant_cli.data.documents import parts_of as parts_of
+from plant_cli.data.documents import with_parts as with_parts
 from plant_cli.data.files import (
     hash_file as hash_file,
 )

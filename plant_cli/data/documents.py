@@ -50,7 +50,7 @@ def read_batches(dataset: Dataset, split: SplitName, rows: range | None = None) 
 
     Where the dataset has the split in pieces, its texts are never all in memory.
     """
-    where, parts = _locate(dataset, split), _parts_of(dataset, split)
+    where, parts = _locate(dataset, split), parts_of(dataset, split)
     empty = True
     for part in parts if rows is None else _cut_parts(parts, rows, where):
         source = collect(part, where)
@@ -61,10 +61,16 @@ def read_batches(dataset: Dataset, split: SplitName, rows: range | None = None) 
         yield _conform(collect(dataset.splits[split].head(0), where), where)
 
 
-def _parts_of(dataset: Dataset, split: SplitName) -> Sequence[pl.LazyFrame]:
+def parts_of(dataset: Dataset, split: SplitName) -> Sequence[pl.LazyFrame]:
     """A split in pieces, or whole."""
     whole, cut = dataset.splits[split], dataset.pieces.get(split)
     return [whole] if cut is None or cut.whole is not whole else cut.parts
+
+
+def with_parts(dataset: Dataset, parts: Mapping[SplitName, Sequence[pl.LazyFrame]]) -> Dataset:
+    """A dataset with these splits, each in pieces, in place of its own."""
+    splits = {name: pl.concat(pieces) for name, pieces in parts.items()}
+    return replace(dataset, splits=splits, pieces={name: Pieces(whole, parts[name]) for name, whole in splits.items()})
 
 
 def _cut_parts(parts: Sequence[pl.LazyFrame], rows: range, where: str) -> Iterator[pl.LazyFrame]:
@@ -89,13 +95,8 @@ def _locate(dataset: Dataset, split: SplitName) -> str:
 
 def tidy_dataset(dataset: Dataset) -> Dataset:
     """The same dataset with tidy documents in the corpus schema, still to be read, in as many pieces; `DataError` as of `read_frame`."""
-    splits: dict[SplitName, pl.LazyFrame] = {}
-    pieces: dict[SplitName, Pieces] = {}
-    for name in find_splits(dataset):
-        parts = [tidy(_conform(part, _locate(dataset, name))) for part in _parts_of(dataset, name)]
-        splits[name] = pl.concat(parts)
-        pieces[name] = Pieces(splits[name], parts)
-    return replace(dataset, splits=splits, pieces=pieces)
+    names = find_splits(dataset)
+    return with_parts(dataset, {name: [tidy(_conform(part, _locate(dataset, name))) for part in parts_of(dataset, name)] for name in names})
 
 
 def _conform(source: Table, where: str) -> Table:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import polars as pl
 
-from plant_cli.api import DataError, DataSection, Dataset, Pieces, Reporter, SilentReporter
+from plant_cli.api import DataError, DataSection, Dataset, Reporter, SilentReporter
 from plant_cli.data.classifications import read_classification, read_icd_titles, read_obo
 from plant_cli.data.concepts import VOCABULARY_SCHEMA, Purpose, find_rdf_syntax, find_xml_root, read_skos, tabulate_concepts
-from plant_cli.data.documents import find_splits, find_used_labels, read_batches
+from plant_cli.data.documents import find_splits, find_used_labels, parts_of, read_batches, with_parts
 from plant_cli.data.lines import decode_text, find_fallback, read_bytes
 from plant_cli.data.tables import collect, trim
 from plant_cli.data.vocabulary_tables import (
@@ -179,14 +179,9 @@ def resolve_titles(dataset: Dataset, data: DataSection) -> Dataset:
     ids = table.with_columns(key=_lower(pl.col("title"))).filter(pl.col("key").is_unique())
     found = dict(titles.join(ids, on="key", how="inner").select("name", "label").iter_rows())
     labels = pl.col("labels").list.eval(pl.element().replace(found))
-    splits, pieces = {}, {}
-    for name, whole in dataset.splits.items():
-        cut = dataset.pieces.get(name)
-        parts = [part.with_columns(labels) for part in ([whole] if cut is None else cut.parts)]
-        splits[name] = pl.concat(parts)
-        pieces[name] = Pieces(splits[name], parts)
+    parts = {name: [part.with_columns(labels) for part in parts_of(dataset, name)] for name in dataset.splits}
     remark = f"{len(found):,} of {titles.height:,} labels that are no ids are titles in {file}, and have its ids"
-    return replace(dataset, splits=splits, pieces=pieces, remarks=[*dataset.remarks, remark])
+    return with_parts(replace(dataset, remarks=[*dataset.remarks, remark]), parts)
 
 
 def _describe(dataset: Dataset, used: pl.Series, language: str | None) -> Purpose:
@@ -211,12 +206,7 @@ def _without_scheme(cells: pl.Expr) -> pl.Expr:
 _WRITTEN: tuple[tuple[str, str, Callable[[pl.Expr], pl.Expr], bool], ...] = (
     # how a label of the vocabulary is written in the documents: in words, column, key that is then equal, whether that is beyond doubt
     ("by leaving aside dots and case", "label", bare_key, True),
-    (
-        "by leaving aside http, https and final slashes",
-        "label",
-        lambda c: bare_key(c).str.replace_all("^https?:?//(www)?|[/#]+$", ""),
-        True,
-    ),
+    ("by leaving aside http, https and final slashes", "label", _without_scheme, True),
     ("as notations", "notation", bare_key, True),
     ("by the last part of an address", "label", last_part, False),
     ("by leaving aside a prefix", "label", lambda c: c.str.strip_chars(" <>/#)").str.to_lowercase().str.extract(r"([^/#:)]+)$"), False),

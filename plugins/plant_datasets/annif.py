@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, NoOptions, SplitName
-from plant_cli.kit import BadRows, bare_name, read_lines, read_rows, refuse_many, resolve_titles, writing_text
+from plant_cli.kit import BadRows, bare_name, parts_of, read_lines, read_rows, refuse_many, resolve_titles, writing_text
 from plant_datasets.corpus_reader import (
     ALIASES,
     DOCUMENT_SCHEMA,
@@ -145,9 +145,7 @@ def _read_csv(reader: CorpusReader, path: Path) -> Iterator[Document]:
 def _documents(dataset: Dataset) -> Iterator[tuple[SplitName, Iterator[tuple[str, str, list[str]]]]]:
     """Splits with ids, texts and labels, read piece by piece."""
     for split in (name for name in SPLITS if name in dataset.splits):
-        frame, cut = dataset.splits[split], dataset.pieces.get(split)
-        parts = [frame] if cut is None or cut.whole is not frame else cut.parts
-        yield split, (row for part in parts for row in part.select(*DOCUMENT_SCHEMA).collect().iter_rows())
+        yield split, (row for part in parts_of(dataset, split) for row in part.select(*DOCUMENT_SCHEMA).collect().iter_rows())
 
 
 def _titles(dataset: Dataset) -> dict[str, str | None]:

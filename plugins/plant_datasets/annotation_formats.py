@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 from plant_cli.api import DataError, DataSection
 from plant_cli.kit import bare_name
 from plant_datasets.corpus_reader import LINES_SAMPLED, CorpusReader, find_example, first_lines, mostly
-from plant_datasets.line_formats import Fault, Line, LineFormat, NumberedLabels, PassedOver, read_json_line
+from plant_datasets.line_formats import Fault, Line, LineFormat, NumberedLabels, PassedOver, read_id, read_json_line
 
 Numbered = tuple[int, str]  # a line, or a record of several, with the number of its first line
 _HEAD = 5_000  # lines in which a first record is looked for
@@ -180,7 +180,7 @@ def _read_task(row: dict[str, Any]) -> Line:
     if not answers:
         raise PassedOver("tasks that nobody annotated")
     labels = [label for one in answers for answer in one["result"] for label in answer_labels(answer["value"])]
-    return Line(labels, _longest(row["data"]), _id(row, "id"))
+    return Line(labels, _longest(row["data"]), read_id(row, "id"))
 
 
 def _read_flat_task(row: dict[str, Any]) -> Line:
@@ -188,7 +188,7 @@ def _read_flat_task(row: dict[str, Any]) -> Line:
     keys = list(row)
     before, answers = keys[: keys.index("id")], keys[keys.index("id") + 1 : keys.index("annotator")]
     labels = [label for key in answers for label in answer_labels(row[key])]
-    return Line(labels, _longest({key: row[key] for key in before}), _id(row, "id"))
+    return Line(labels, _longest({key: row[key] for key in before}), read_id(row, "id"))
 
 
 def _read_prodigy(row: dict[str, Any]) -> Line:
@@ -206,10 +206,6 @@ def _longest(data: Mapping[str, Any]) -> str:
     return str(data["text"]) if isinstance(data.get("text"), str) else max(texts, key=len)
 
 
-def _id(row: Mapping[str, Any], key: str) -> str | None:
-    return None if row.get(key) in (None, "") else str(row[key])
-
-
 def _has(*keys: str, **kinds: type) -> Callable[[dict[str, Any]], bool]:
     return lambda row: all(key in row for key in keys) and all(isinstance(row.get(key), kind) for key, kind in kinds.items())
 
@@ -219,7 +215,7 @@ _SHAPES: Sequence[tuple[str, Callable[[dict[str, Any]], object], Callable[[dict[
     (
         "BioASQ",
         _has("abstractText", meshMajor=list),
-        lambda row: Line(row["meshMajor"], "\n".join(filter(None, (row.get("title"), row["abstractText"]))), _id(row, "pmid")),
+        lambda row: Line(row["meshMajor"], "\n".join(filter(None, (row.get("title"), row["abstractText"]))), read_id(row, "pmid")),
     ),
     ("Label Studio", _has(data=dict, annotations=list), _read_task),
     ("Label Studio (older)", _has(data=dict, completions=list), _read_task),
@@ -229,7 +225,7 @@ _SHAPES: Sequence[tuple[str, Callable[[dict[str, Any]], object], Callable[[dict[
     (
         "Argilla",
         _has("text", "annotation", "annotation_agent"),
-        lambda row: Line(answer_labels(row["annotation"]), row["text"], _id(row, "id")),
+        lambda row: Line(answer_labels(row["annotation"]), row["text"], read_id(row, "id")),
     ),
     (
         "Vertex AI",
@@ -247,7 +243,7 @@ _SHAPES: Sequence[tuple[str, Callable[[dict[str, Any]], object], Callable[[dict[
 def _read_doccano(row: dict[str, Any], labels: str, text: str) -> Line:
     """Labels of the document, or of its spans."""
     spans = row.get("entities") if labels == "cats" else None
-    return Line(list(dict.fromkeys(answer_labels(row[labels] or spans))), row[text], _id(row, "id"))
+    return Line(list(dict.fromkeys(answer_labels(row[labels] or spans))), row[text], read_id(row, "id"))
 
 
 def _pair(value: Any) -> Any:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import polars as pl
 
-from plant_cli.api import SPLITS, DataError, DataSection, Dataset, Pieces, PlantError, SplitName, UsageError
-from plant_cli.kit import SUFFIXES, BadRows, bare_name, collect, cut_by_size, peek_text, read_lines, spool
+from plant_cli.api import SPLITS, DataError, DataSection, Dataset, PlantError, SplitName, UsageError
+from plant_cli.kit import SUFFIXES, BadRows, bare_name, collect, cut_by_size, peek_text, read_lines, spool, with_parts
 
 DOCUMENT_SCHEMA = {"doc_id": pl.String(), "text": pl.String(), "labels": pl.List(pl.String())}
 ALIASES: dict[str, SplitName] = {
@@ -66,10 +66,10 @@ class CorpusReader:
         """The file or folder of the corpus."""
         return Path(str(self.data.path))
 
-    def lines(self, path: Path, *, ends: bool = False, surrogates: bool = False) -> Iterator[tuple[int, str]]:
+    def lines(self, path: Path, *, ends: bool = False) -> Iterator[tuple[int, str]]:
         """The lines of a file with their numbers; those that cannot be decoded are bad rows."""
         self.files.append(path)
-        return read_lines(path, self.bad, self.data.encoding, ends=ends, surrogates=surrogates)
+        return read_lines(path, self.bad, self.data.encoding, ends=ends)
 
     def all_lines(self, path: Path) -> Iterator[str]:
         """The lines of a file whose position matters; the first that cannot be decoded is an error."""
@@ -94,18 +94,17 @@ class CorpusReader:
             pieces = split_by_hash(frames[None], str(self.path))
         else:
             pieces = {name: list(frames[name]) for name in SPLITS if name in frames}
-        splits = {name: pl.concat(part) for name, part in pieces.items()}
         named = {"label": list(titles), "title": list(titles.values())} if titles and any(titles.values()) else None
         pairs = pl.LazyFrame(excluded, schema={"doc_id": pl.String, "label": pl.String}, orient="row") if excluded else None
-        return Dataset(
-            splits=splits,
-            pieces={name: Pieces(frame, pieces[name]) for name, frame in splits.items()},
+        dataset = Dataset(
+            splits={},
             labels=None if named is None else pl.LazyFrame(named, schema={"label": pl.String, "title": pl.String}),
             excluded=pairs,
             files=[str(path) for path in self.files],
             remarks=[*self.remarks, *self.bad.close()],
             names=self.names,
         )
+        return with_parts(dataset, pieces)
 
 
 def _make_frames(documents: Iterable[Document], prefix: str) -> Sequence[pl.LazyFrame]:

@@ -92,13 +92,19 @@ def _guess_ids(table: pl.LazyFrame, columns: Sequence[str], where: str) -> str |
 
 def _guess_text(left: pl.DataFrame, where: str) -> str | None:
     texts = [name for name, dtype in left.schema.items() if dtype == pl.String]
-    means = {name: float(mean) for name in texts if isinstance(mean := left[name].str.len_chars().mean(), float)}
+    means = mean_lengths(left)
     titles, bodies = _named(texts, _TITLES), _named(texts, _TEXTS)
     body = _pick("text_column", [(means.get(name, 0.0), name) for name in bodies], where) if bodies else None
     if titles and body:
         return f"{titles[0]},{body}"
     longest = [(mean, name) for name, mean in means.items() if mean > _WORDED]
     return body or (_pick("text_column", longest, where) if longest else next(iter(titles), None))
+
+
+def mean_lengths(table: pl.DataFrame) -> dict[str, float]:
+    """The mean length of the texts of each column of strings that has any."""
+    means = ((name, table[name].str.len_chars().mean()) for name, dtype in table.schema.items() if dtype == pl.String)
+    return {name: mean for name, mean in means if isinstance(mean, float)}
 
 
 def _named(columns: Collection[str], known: frozenset[str]) -> list[str]:

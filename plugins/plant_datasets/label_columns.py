@@ -10,6 +10,7 @@ import polars as pl
 from plant_cli.api import DataError, DataSection
 from plant_cli.kit import collect, find_label_form, show_names, text_columns
 from plant_datasets.annotation_formats import answer_labels
+from plant_datasets.guessed_columns import mean_lengths
 
 _YES = ("1", "1.0", "true", "yes", "y", "t")
 _NO = {
@@ -72,7 +73,7 @@ def find_columns(tables: CorpusTables, data: DataSection) -> tuple[CorpusTables,
         )
     texts = data.text_column
     if usual and any(name not in columns for name in text_columns(texts, columns)):
-        lengths = _measure_texts(table.drop(labels), where)
+        lengths = mean_lengths(collect(table.drop(labels).head(_SAMPLE), where))
         texts = max(lengths, key=lambda name: lengths[name], default=texts)
         further = ",".join(name for name, length in lengths.items() if length > _TEXT or name == texts)
         remarks.append(f"{where}: texts are the column {texts}" + (f" (--text-column {further} takes more)" if further != texts else ""))
@@ -197,13 +198,6 @@ def _read_answer(cell: str) -> list[str]:
         return answer_labels(json.loads(cell)) if cell[:1] in ("{", "[") else [cell]
     except ValueError:
         return [cell]
-
-
-def _measure_texts(table: pl.LazyFrame, where: str) -> dict[str, float]:
-    """The mean length of the texts of each column of strings."""
-    sample = collect(table.head(_SAMPLE), where)
-    means = ((name, sample[name].str.len_chars().mean()) for name, dtype in sample.schema.items() if dtype == pl.String)
-    return {name: mean for name, mean in means if isinstance(mean, float)}
 
 
 def _unite(table: pl.LazyFrame, labels: Sequence[str], said: Sequence[str], where: str) -> pl.LazyFrame:

@@ -293,6 +293,11 @@ def read_json_line(content: str, keys: str, read: Callable[[Any], Line]) -> Line
     return line
 
 
+def read_id(row: Mapping[str, Any], key: str) -> str | None:
+    """The id of a document in an object; None where it has none."""
+    return None if row.get(key) in (None, "") else str(row[key])
+
+
 def _json_lines(keys: str, read: Callable[[Any], Line]) -> Callable[[str, str], Line | None]:
     """A parser of lines that are JSON objects."""
     return lambda line, first: read_json_line(line, keys, read) if line.strip() else None
@@ -301,8 +306,7 @@ def _json_lines(keys: str, read: Callable[[Any], Line]) -> Callable[[str, str], 
 def _read_subjects(row: Any) -> Line:
     subjects = row.get("subjects") or []
     titles = {str(subject["uri"]): title if isinstance(title := subject.get("label"), str) else None for subject in subjects}
-    doc_id = row.get("document_id")
-    return Line(list(titles), row["text"] or "", None if doc_id in (None, "") else str(doc_id), titles=titles)
+    return Line(list(titles), row["text"] or "", read_id(row, "document_id"), titles=titles)
 
 
 def _fits_annif_json(path: Path, lines: list[str]) -> bool:
@@ -312,8 +316,7 @@ def _fits_annif_json(path: Path, lines: list[str]) -> bool:
 
 def _read_product(row: Any) -> Line:
     text = "\n".join(part for part in (row.get("title"), row.get("content")) if part)
-    doc_id = None if row.get("uid") in (None, "") else str(row["uid"])
-    return Line([int(label) for label in row.get("target_ind", [])], text, doc_id)
+    return Line([int(label) for label in row.get("target_ind", [])], text, read_id(row, "uid"))
 
 
 def _parse_annif(line: str, first: str) -> Line | None:

@@ -6,12 +6,12 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 
-from plant_cli.api import SPLITS, DataError, DataSection, Dataset, NoOptions, Pieces, PlantError, SplitName, UsageError, near_names
+from plant_cli.api import SPLITS, DataError, DataSection, Dataset, NoOptions, PlantError, SplitName, UsageError, near_names
 from plant_cli.kit import (
     FORMATS,
     LINES_LISTED,
@@ -34,10 +34,11 @@ from plant_cli.kit import (
     table_format,
     text_columns,
     whole_numbers,
+    with_parts,
 )
 from plant_datasets.annotation_formats import ANNOTATIONS
 from plant_datasets.corpus_reader import ALIASES, split_by_hash, split_of
-from plant_datasets.guessed_columns import SAMPLE, guess_missing, guess_split, rank_labels
+from plant_datasets.guessed_columns import SAMPLE, guess_missing, guess_split, mean_lengths, rank_labels
 from plant_datasets.hub_datasets import find_class_names
 from plant_datasets.label_columns import find_columns
 
@@ -74,16 +75,15 @@ def load(data: DataSection, options: NoOptions | None = None) -> Dataset:
     titled = [] if titles is None else _titled(titles, data)
     parts, files, remarks = _read_folder(path, data, bad, titled) if path.is_dir() else _read_file(path, data, bad, titled)
     remarks += [f"{named}: the tables are in {path.name}/"] if path != named else []
-    splits = {name: pl.concat(pieces) for name, pieces in parts.items()}
-    return Dataset(
-        splits=splits,
-        pieces={name: Pieces(frame, parts[name]) for name, frame in splits.items()},
+    dataset = Dataset(
+        splits={},
         files=[str(file) for file in (*files, *beside)],
         remarks=[*remarks, *passed, *bad.close()],
         labels=tables["labels"],
         evidence=tables["evidence"],
         excluded=tables["excluded"],
     )
+    return with_parts(dataset, parts)
 
 
 def _read_beside(path: Path, data: DataSection) -> tuple[dict[str, pl.LazyFrame | None], list[Path], list[str]]:
@@ -330,7 +330,7 @@ def _map_tables(
                 bad.add(Path(where), fault.row, fault.why, fault.content, unit="row", expected="labels in the form of the other rows")
         read = pl.col(held)
         if not as_written:
-            read = read.map_batches(_LabelReader(form, where), return_dtype=pl.List(pl.String), is_elementwise=True)
+            read = read.map_batches(partial(_read_labels, form, where), return_dtype=pl.List(pl.String), is_elementwise=True)
         pieces = [_map_columns(table, start, read, data, prefix, further) for start in starts]
         mapped[where] = pieces if complete else [piece.filter(pl.col("labels").is_not_null()) for piece in pieces]
     if partial_rows:
@@ -339,15 +339,8 @@ def _map_tables(
     return mapped, remarks
 
 
-@dataclass(frozen=True)
-class _LabelReader:
-    """Reads the labels of a piece."""
-
-    form: LabelForm
-    where: str
-
-    def __call__(self, column: pl.Series) -> pl.Series:
-        return self.form.read(column, self.where)[0]
+def _read_labels(form: LabelForm, where: str, column: pl.Series) -> pl.Series:
+    return form.read(column, where)[0]
 
 
 def _map_columns(
@@ -403,8 +396,7 @@ def _guess_flags(table: pl.LazyFrame, data: DataSection, where: str) -> str:
     present = {name for name in named if name is not None and name in sample.columns}
     split = guess_split(table, where)
     left = sample.drop(present, *([split] if split and split not in present else []))
-    means = ((name, left[name].str.len_chars().mean()) for name, dtype in left.schema.items() if dtype == pl.String)
-    lengths = {name: mean for name, mean in means if isinstance(mean, float)}
+    lengths = mean_lengths(left)
     text = max(lengths, key=lambda name: lengths[name], default=None) if data.text_column not in present else None
     ranked = rank_labels(left.drop([text] if text else [])) if data.labels_column not in present else []
     flags = {
