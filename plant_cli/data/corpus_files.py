@@ -11,8 +11,8 @@ from polars.exceptions import PolarsError
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from plant_cli.api import SPLITS, ArtefactError, SplitName, WordRule, damaged_file
-from plant_cli.data.files import ListHash, StringsHash, hash_file, hash_json, read_json, replacing, write_json
-from plant_cli.data.parquet import panics_as_errors
+from plant_cli.data.files import ListHash, StringsHash, hash_file, hash_json, read_json, write_json
+from plant_cli.data.parquet import panics_as_errors, write_parquet
 from plant_cli.data.records import examine_file
 
 LABELS_FILE = "labels.parquet"
@@ -151,8 +151,7 @@ def write_tables(folder: Path, tables: Mapping[str, pl.DataFrame | None], statis
     """Write the tables that there are, by file name, and statistics.json; SHA-256 of each file, for `CorpusRecord.outputs`."""
     written = {name: table for name, table in tables.items() if table is not None}
     for name, table in written.items():
-        with replacing(folder / name) as temporary:
-            table.write_parquet(temporary)
+        write_parquet(table, folder / name)
     write_json(folder / STATISTICS_FILE, dict(statistics))
     return {name: hash_file(folder / name) for name in (*written, STATISTICS_FILE)}
 

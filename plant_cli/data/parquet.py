@@ -34,6 +34,12 @@ def panics_as_errors() -> Iterator[None]:
         raise ComputeError(f"its structure makes no sense: {reason[:120]}") from panic
 
 
+def write_parquet(frame: pl.DataFrame, path: Path, metadata: Mapping[str, str] | None = None) -> None:
+    """Write a frame that is in memory, atomically."""
+    with replacing(path) as temporary:
+        frame.write_parquet(temporary, metadata=None if metadata is None else dict(metadata))
+
+
 ROW_GROUP = 1 << 18
 
 

@@ -14,6 +14,7 @@ from plant_cli.api.context import Reporter
 from plant_cli.api.metrics import Metric, MetricInput, MetricValue, WeightedMetric
 from plant_cli.data.files import replacing
 from plant_cli.data.labels import LABEL_RANGES, Bounds
+from plant_cli.data.parquet import write_parquet
 from plant_cli.data.tables import guard_cells
 from plant_cli.evaluation.aligned import build_input, read_predictions
 from plant_cli.evaluation.bootstrap import (
@@ -264,5 +265,4 @@ def write_document_table(path: Path, data: MetricInput, metrics: Sequence[Metric
     values = {m.name: m.per_document for m in metrics if isinstance(m, MetricValue) and m.per_document is not None}
     columns = {name: pl.Series(documents).fill_nan(None) for name, documents in values.items()}
     frame = pl.DataFrame({"doc_id": list(doc_ids), **counts, **shares, **columns})
-    with replacing(path) as temporary:
-        frame.write_parquet(temporary, compression="zstd", metadata={"conditions": conditions})
+    write_parquet(frame, path, {"conditions": conditions})

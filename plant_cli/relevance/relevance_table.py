@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from plant_cli.api.corpus import Corpus, LabelIndex
 from plant_cli.api.errors import ArtefactError, first_line
 from plant_cli.data.files import replacing
-from plant_cli.data.parquet import panics_as_errors, write_frames
+from plant_cli.data.parquet import panics_as_errors, write_frames, write_parquet
 from plant_cli.data.records import require_recorded, require_same, stamp
 from plant_cli.relevance.cooccurrence import Margins
 from plant_cli.relevance.engine import KeptWords
@@ -39,8 +39,7 @@ def write_forms(folder: Path, pairs: Iterable[Pair]) -> None:
     """Write words and forms in the order in which forms were first met; no file if there are none."""
     frame = pl.DataFrame(list(pairs), schema={"word": pl.String, "form": pl.String}, orient="row")
     if len(frame):
-        with replacing(folder / FORMS_FILE) as temporary:
-            frame.write_parquet(temporary)
+        write_parquet(frame, folder / FORMS_FILE)
 
 
 def read_pairs(folder: Path) -> list[Pair]:
@@ -186,14 +185,14 @@ def write_relevance(folder: Path, blocks: Iterable[Weighed], margins: Margins, l
 
     write_frames(folder / RELEVANCE_FILE, frames(), RELEVANCE_SCHEMA, metadata)
     kept_words = np.concatenate(lengths)
-    _write(pl.DataFrame({"word": words, "docs_with_word": margins.docs_with_word}), folder / WORDS_FILE, metadata)
+    write_parquet(pl.DataFrame({"word": words, "docs_with_word": margins.docs_with_word}), folder / WORDS_FILE, metadata)
     index = {
         "label": ids,
         "title": pl.Series("title", labels.titles, dtype=pl.String),
         "docs_with_label": pl.Series("docs", margins.docs_with_label, dtype=pl.Int64),
         "kept": kept_words,
     }
-    _write(pl.DataFrame(index), folder / RELEVANCE_LABELS_FILE, metadata)
+    write_parquet(pl.DataFrame(index), folder / RELEVANCE_LABELS_FILE, metadata)
     return kept_words
 
 
@@ -292,11 +291,6 @@ def load_statistics(folder: Path, corpus: Corpus) -> WordStatistics:
         docs_with_label=read_label_index(folder)["docs_with_label"].to_numpy(),
         documents=read_document_count(folder) or corpus.sizes["train"],
     )
-
-
-def _write(frame: pl.DataFrame, path: Path, metadata: dict[str, str]) -> None:
-    with replacing(path) as temporary:
-        frame.write_parquet(temporary, metadata=metadata)
 
 
 def _read(path: Path, rows: pl.Expr | None = None, columns: Sequence[str] = ("*",)) -> pl.DataFrame:

@@ -15,8 +15,8 @@ from scipy.sparse import csr_array
 
 from plant_cli.api.errors import ArtefactError, first_line
 from plant_cli.data.blocks import cut_blocks, work_ahead
-from plant_cli.data.files import hash_file, read_json, replacing, write_json
-from plant_cli.data.parquet import panics_as_errors, write_frames
+from plant_cli.data.files import hash_file, read_json, write_json
+from plant_cli.data.parquet import panics_as_errors, write_frames, write_parquet
 from plant_cli.data.records import RECORD_FORMAT, require_same
 from plant_cli.data.shares import Shard, require_whole
 from plant_cli.relevance.cooccurrence import CACHED_PAIRS, AnyInts, Cooccurrence, CountedPairs, Margins
@@ -78,8 +78,9 @@ def write_shard(
 
     write_frames(folder / COUNTS_FILE, frames(), {**COUNTS_SCHEMA, "occurrences": pl.Int32()} if occurrences else COUNTS_SCHEMA, {})
     lengths = np.concatenate(pairs)
-    _write(folder / COUNTED_WORDS_FILE, {"word": pl.Series(margins.words, dtype=pl.String), "docs_with_word": margins.docs_with_word})
-    _write(folder / COUNTED_LABELS_FILE, {"docs_with_label": margins.docs_with_label, "pairs": lengths})
+    words = pl.DataFrame({"word": pl.Series(margins.words, dtype=pl.String), "docs_with_word": margins.docs_with_word})
+    write_parquet(words, folder / COUNTED_WORDS_FILE)
+    write_parquet(pl.DataFrame({"docs_with_label": margins.docs_with_label, "pairs": lengths}), folder / COUNTED_LABELS_FILE)
     record = ShardRecord(
         number=shard.number,
         of=shard.of,
@@ -119,11 +120,6 @@ def _count_block(counting: Cooccurrence, start: int, stop: int) -> tuple[np.ndar
     if pairs.occurrences is not None:
         columns["occurrences"] = pairs.occurrences
     return np.diff(pairs.offsets).astype(np.int64), pl.DataFrame(columns)
-
-
-def _write(path: Path, columns: dict[str, object]) -> None:
-    with replacing(path) as temporary:
-        pl.DataFrame(columns).write_parquet(temporary)
 
 
 def damaged(path: Path, why: str) -> ArtefactError:
