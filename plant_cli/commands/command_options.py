@@ -616,10 +616,7 @@ class ThresholdOptions(Options):
     bootstrap: int = option(1000, f"Resamples of the documents behind the intervals, {FEWEST_RESAMPLES} or more; 0: no intervals.", ge=0)
     level: float = option(0.95, "Coverage of the intervals.", gt=0, lt=1)
 
-    @field_validator("bootstrap")
-    @classmethod
-    def _refuse_too_few(cls, value: int) -> int:
-        return refuse_too_few(value)
+    _are_enough = field_validator("bootstrap")(refuse_too_few)
 
     def check_values(self) -> None:
         """See `Options.check_values`."""

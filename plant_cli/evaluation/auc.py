@@ -17,10 +17,9 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from plant_cli.api.metrics import AllScores
+from plant_cli.evaluation.counters import Floats, Integers
 from plant_cli.network.compute import each
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Sums = npt.NDArray[np.int32]
 Scores = npt.NDArray[np.float32]
 LANES = 128

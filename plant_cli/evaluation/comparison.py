@@ -28,7 +28,7 @@ from plant_cli.evaluation.bootstrap import (
     randomise,
     randomise_joined,
 )
-from plant_cli.evaluation.counters import ROUNDING, Families, Floats, compute_value
+from plant_cli.evaluation.counters import ROUNDING, Families, Floats, compute_value, round_figures
 from plant_cli.evaluation.measurement import Systems, average_seeds, join_metrics
 
 ALPHA, POWER = 0.05, 0.8
@@ -364,13 +364,9 @@ def _make_row(row: Difference, *, paper: bool) -> list[Cell]:
     values: list[Cell] = [row["metric"], row["value_a"], row["value_b"]]
     if paper:
         rule = row["published"]
-        return [*values, rule["gain"], rule["low"], rule["high"], _round(rule["p"]), rule["over"], row["text_paper"]]
-    exact = [_round(value) for value in (row["p"], row["p_holm"], row["wilcoxon_p"], row["effect"])]
+        return [*values, rule["gain"], rule["low"], rule["high"], round_figures(rule["p"], 2), rule["over"], row["text_paper"]]
+    exact = [round_figures(value, 2) for value in (row["p"], row["p_holm"], row["wilcoxon_p"], row["effect"])]
     return [*values, row["difference"], row["low"], row["high"], *exact, row["documents_for_a_point"], row["text"]]
-
-
-def _round(value: float | None) -> Cell:
-    return None if value is None else float(f"{value:.2g}")
 
 
 def summarise_seeds(measured: Systems) -> list[Spread]:

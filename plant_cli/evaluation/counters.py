@@ -112,16 +112,15 @@ def _divide_or_nan(numerator: Floats, denominator: Floats) -> Floats:
 
 def count_assignments(data: MetricInput) -> csr_array:
     """Per document and label: true positives, assigned, gold, side by side as csr [N, 3 M] of 0/1."""
-    assigned = find_assigned(data) & (data.top >= 0)
-    hits = find_hits(data.top, data.gold)
-    parts = [_mark(data, assigned & hits), _mark(data, assigned), data.gold.astype(np.float64)]
-    return csr_array(hstack(parts, format="csr"))
+    assigned, hits = find_assigned(data), find_hits(data.top, data.gold)
+    parts = [mark_pairs(data, assigned & hits), mark_pairs(data, assigned), data.gold]
+    return csr_array(hstack(parts, format="csr", dtype=np.float64))
 
 
-def _mark(data: MetricInput, chosen: Booleans) -> csr_array:
-    rows, ranks = np.nonzero(chosen)
-    ones = np.ones(rows.size, dtype=np.float64)
-    return csr_array((ones, (rows, data.top[rows, ranks])), shape=data.gold.shape)
+def mark_pairs(data: MetricInput, chosen: Booleans) -> csr_array:
+    """Documents and columns of gold of the chosen predictions [N, K], as csr [N, M] of 0/1."""
+    rows, ranks = np.nonzero(chosen & (data.top >= 0))
+    return csr_array((np.ones(rows.size, dtype=np.int64), (rows, data.top[rows, ranks])), shape=data.gold.shape)
 
 
 def split_counters(sums: Floats) -> tuple[Floats, Floats, Floats]:
@@ -176,6 +175,11 @@ class ScoreTable:
         if np.isnan(block).any():
             raise not_a_number(int(self.rows[documents][np.isnan(block).any(axis=1)][0]), len(self.values), "label")
         return block
+
+
+def round_figures(value: float | None, digits: int) -> float | None:
+    """A number to so many significant digits."""
+    return None if value is None else float(f"{value:.{digits}g}")
 
 
 def compute_value(metric: Metric) -> float:

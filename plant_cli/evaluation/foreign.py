@@ -256,8 +256,8 @@ def _read_array(sketch: Sketch) -> Lists:
         ) from error
     if values.ndim != 2 or values.dtype.kind not in "fiubU":
         raise misread(f"the array has {values.ndim} dimensions and type {values.dtype}", str(path), "a matrix of documents and labels")
-    require_rows(len(values), gold, str(path))
     if values.dtype.kind == "U":
+        require_rows(len(values), gold, str(path))
         return {document: [(label, None) for label in row] for document, row in zip(gold.doc_ids, values.tolist(), strict=True)}
     return _read_numbers(values.astype(np.float64), sketch)
 

@@ -9,7 +9,7 @@ import polars as pl
 from scipy.sparse import csr_array
 
 from plant_cli.api.metrics import MetricInput
-from plant_cli.evaluation.counters import Booleans, Integers, divide, find_assigned, find_predicted
+from plant_cli.evaluation.counters import Booleans, Integers, divide, find_assigned, find_predicted, mark_pairs
 from plant_cli.evaluation.gold import Gold
 
 LABEL_CHANGES = ("lost", "wrong", "gained", "mended")
@@ -41,7 +41,7 @@ def find_label_changes(a: MetricInput, b: MetricInput, gold: Gold, k: int | None
     chosen: list[Booleans] = [
         find_assigned(data) if k is None else find_predicted(data) & (np.arange(data.top.shape[1]) < k) for data in (a, b)
     ]
-    ours, theirs = (_mark(data, where) for data, where in zip((a, b), chosen, strict=True))
+    ours, theirs = (mark_pairs(data, where) for data, where in zip((a, b), chosen, strict=True))
     unknown = [(where & (data.top < 0)).sum(axis=1) for data, where in zip((a, b), chosen, strict=True)]
     right = gold.matrix.astype(np.int64)
     only_ours, only_theirs = ours - ours * theirs, theirs - ours * theirs
@@ -59,11 +59,6 @@ def find_label_changes(a: MetricInput, b: MetricInput, gold: Gold, k: int | None
         unchanged=int((~changed).sum()),
         errors=(int(errors[0].sum()), int(errors[1].sum())),
     )
-
-
-def _mark(data: MetricInput, chosen: Booleans) -> csr_array:
-    rows, ranks = np.nonzero(chosen & (data.top >= 0))
-    return csr_array((np.ones(rows.size, dtype=np.int64), (rows, data.top[rows, ranks])), shape=data.gold.shape)
 
 
 def _count_errors(marked: csr_array, right: csr_array, axis: int) -> Integers:

@@ -13,12 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from plant_cli.api import LabelIndex, Reporter, SilentReporter, Split
-from plant_cli.evaluation.counters import Floats, Integers
+from plant_cli.evaluation.counters import Booleans, Floats, Integers
 from plant_cli.scoring.explanations import Explanation, explain
 from plant_cli.scoring.models import TrainedModel
 from plant_cli.scoring.top_labels import Logits, Rows, Scoring
 
-Booleans = npt.NDArray[np.bool_]
 MARKED, RANDOM = "marked words", "random words"
 
 

@@ -140,10 +140,7 @@ class ScoringOptions(Options):
         cleaned = {f: {k: v for k, v in g.items() if v is not None} if isinstance(g, dict) else g for f, g in kept.items()}
         return cleaned if isinstance(value, dict) else value
 
-    @field_validator("bootstrap")
-    @classmethod
-    def _refuse_too_few(cls, value: int) -> int:
-        return refuse_too_few(value)
+    _are_enough = field_validator("bootstrap")(refuse_too_few)
 
 
 _FORM = re.compile(r"\s*(?P<metric>(?:[^<>=\[]|\[.*\])+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>\d*\.?\d+)\s*")

@@ -31,6 +31,7 @@ from plant_cli.evaluation.counters import (
     find_hits,
     not_a_number,
     ratio_of_sums,
+    round_figures,
 )
 from plant_cli.evaluation.gold import Gold, describe_gold
 from plant_cli.evaluation.results import Bound
@@ -118,7 +119,7 @@ def _change_f1(columns: Integers, hits: Booleans, gold: csr_array, labels: int) 
     known = np.flatnonzero((columns >= 0) & (columns < labels))
     order = known[np.argsort(columns[known], kind="stable")]
     ordered, right = columns[order], hits[order]
-    positives = np.bincount(gold.nonzero()[1], minlength=gold.shape[1])[ordered]
+    positives = _count_positives(gold)[ordered]
     starts = np.searchsorted(ordered, ordered)
     assigned = np.arange(ordered.size) - starts
     sums = np.concatenate([[0], np.cumsum(right)])
@@ -425,7 +426,7 @@ def make_decision_tables(content: Mapping[str, Any], golds: Mapping[str, Gold]) 
         f"target {content['target']}; chosen on {describe_gold(golds[VALIDATION], CONVENTIONS[CONVENTION])}; nothing is random, no seed",
     ]
     rows: list[list[Cell]] = [
-        [_round(value) if isinstance(value, float) else value for value in row.values()] for row in content["thresholds"]
+        [round_figures(value, 3) if isinstance(value, float) else value for value in row.values()] for row in content["thresholds"]
     ]
     shown = [_tabulate_split(split, content, gold) for split, gold in golds.items()]
     return [*shown, Table(title="Thresholds", columns=columns, rows=rows, notes=notes)]
@@ -439,7 +440,7 @@ def _tabulate_split(split: str, content: Mapping[str, Any], gold: Gold) -> Table
     rows: list[list[Cell]] = []
     for name in (ASSIGN, REVIEW, REJECT):
         one = figures[name]
-        row: list[Cell] = [name, _round(one["labels"]["value"])]
+        row: list[Cell] = [name, round_figures(one["labels"]["value"], 3)]
         for figure in ("precision", "recall"):
             row += [one[f"expected_{figure}"], *one[figure].values()]
         rows.append(row)
@@ -481,7 +482,3 @@ def _describe_missed(targets: Targets, figures: Mapping[str, Any], level: str) -
 
 def _percent(share: float | None) -> str:
     return "none" if share is None else f"{100 * share:.0f}%"
-
-
-def _round(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.3g}")

@@ -108,15 +108,10 @@ class Evaluated:
     def read_labels(self) -> pl.DataFrame:
         """`per_label.tsv`: a row for each label, with counts, precision, recall, F1 and its interval."""
         require_recorded(self.folder, PER_LABEL_FILE)
-        types = {
-            "label": pl.String,
-            "title": pl.String,
-            **dict.fromkeys(COUNT_COLUMNS, pl.Int64),
-            **dict.fromkeys(SHARE_COLUMNS, pl.Float64),
-        }
-        return pl.read_csv((self.folder / PER_LABEL_FILE).absolute(), separator="\t", schema_overrides=types, glob=False).select(
-            list(types)
-        )
+        types: dict[str, Any] = {"label": pl.String, "title": pl.String, **dict.fromkeys(COUNT_COLUMNS, pl.Int64)}
+        types |= dict.fromkeys(SHARE_COLUMNS, pl.Float64)
+        path = (self.folder / PER_LABEL_FILE).absolute()
+        return pl.read_csv(path, separator="\t", schema_overrides=types, glob=False).select(list(types))
 
     def read_documents(self) -> pl.DataFrame:
         """`per_document.parquet`: a row for each document."""

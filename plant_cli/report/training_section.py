@@ -8,6 +8,7 @@ from typing import Any
 from plant_cli.api.context import Cell, Column, Table
 from plant_cli.api.corpus import SplitName
 from plant_cli.data.records import StageRecord
+from plant_cli.evaluation.counters import round_figures
 from plant_cli.evaluation.results import Bound
 from plant_cli.report.drawing import HATCHES, Drawing, Point, draw_series, in_points, short
 from plant_cli.report.evaluated import Evaluated
@@ -159,8 +160,9 @@ def tabulate_cost(system: Evaluated) -> Table:
     for name, record in system.stages.items():
         summary, machine = record.summary, record.environment
         memory = summary.get("peak_memory_gb") or record.peak_memory_gb  # of the device where training recorded it
-        row: list[Cell] = [name, _round(record.seconds), _round(memory), summary.get("parameters"), summary.get("trained_parameters")]
-        rows.append([*row, _round(read_operations(system, record)), machine.get("processes"), str(machine.get("device", ""))])
+        seconds, needed, operations = (round_figures(value, 3) for value in (record.seconds, memory, read_operations(system, record)))
+        row: list[Cell] = [name, seconds, needed, summary.get("parameters"), summary.get("trained_parameters"), operations]
+        rows.append([*row, machine.get("processes"), str(machine.get("device", ""))])
     notes = [
         "seconds: wall clock of the last attempt; memory: the largest of the process so far, of the device on a GPU; operations: of matrix "
         "products in training, without validation and without a backbone whose states are cached",
@@ -174,10 +176,6 @@ def read_operations(system: Evaluated, record: StageRecord) -> float | None:
     each, epochs = record.summary.get("operations_per_document"), record.summary.get("epochs")
     documents = system.documents.get("train")
     return None if each is None or epochs is None or documents is None else float(each) * float(epochs) * documents
-
-
-def _round(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.3g}")
 
 
 def draw_seconds(systems: Sequence[Evaluated]) -> Drawing:
