@@ -14,8 +14,7 @@ from plant_cli.scoring.excluded_labels import find_excluded
 from plant_cli.scoring.predictions import ALL_PARTS
 from plant_cli.scoring.scorer_fitting import FusionFit
 from plant_cli.training.judging import VALIDATION_METRICS, Gain
-from plant_cli.training.scorers_alone import AloneResult, finetune_scorers
-from plant_cli.training.stage_inputs import StageInputs
+from plant_cli.training.scorers_alone import AloneResult, StageInputs, finetune_scorers
 from plant_cli.training.training_options import FinetuneOptions
 
 NETWORKED = Named("plant_cli.commands.finetune_network:run_network")  # with torch

@@ -6,17 +6,15 @@ from dataclasses import asdict
 
 import numpy as np
 
-from plant_cli.api import BackboneSpec, Column, LossSpec, Result, StageContext, Table
+from plant_cli.api import Column, Result, StageContext, Table
 from plant_cli.api.context import with_tag
 from plant_cli.commands.finetune import describe_gain, describe_threshold, list_scorers, tabulate_parts, tell_calibration
 from plant_cli.data.files import read_json
 from plant_cli.network.assembly import WEIGHTS, EarlierNetwork
-from plant_cli.network.design import DESIGN_FILE, find_design
-from plant_cli.network.reading_checks import warn_of_languages
+from plant_cli.network.design import DESIGN_FILE
 from plant_cli.relevance.relevance_table import load_statistics
 from plant_cli.runs.folder import StageFolder
 from plant_cli.runs.run_corpus import read_former_labels
-from plant_cli.runs.session import open_session
 from plant_cli.training.judging import VALIDATION_METRICS
 from plant_cli.training.materials import Inputs
 from plant_cli.training.stage2 import FineTuned, finetune
@@ -28,18 +26,8 @@ def run_network(context: StageContext, options: FinetuneOptions) -> Result:
     corpus, tag, seed = context.corpus(), context.tag, context.machine.seed
     relevance = context.input("mig") if options.needs_relevance else context.find_input("mig")
     planted = context.input("pretrain-attn", options.planted) if options.init == "planted" else None
-    inputs = Inputs(
-        corpus=corpus,
-        design=find_design(context.model, context.component).start_from(context.input),
-        machine=context.machine,
-        session=open_session(context),
-        component=context.component,
-        statistics=None if relevance is None else load_statistics(relevance, corpus),
-        planted=planted,
-        earlier=_find_earlier(context),
-        losses=context.components(LossSpec),
-    )
-    warn_of_languages(inputs.design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
+    statistics = None if relevance is None else load_statistics(relevance, corpus)
+    inputs = Inputs.of(context, statistics=statistics, planted=planted, earlier=_find_earlier(context))
     return _report(finetune(inputs, options), options, seed, tag)
 
 

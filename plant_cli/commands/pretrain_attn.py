@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from plant_cli.api import BackboneSpec, Column, LossSpec, Result, StageContext, Table
+from plant_cli.api import Column, Result, StageContext, Table
 from plant_cli.api.context import with_tag
-from plant_cli.network.design import find_design
-from plant_cli.network.reading_checks import warn_of_languages
 from plant_cli.relevance.relevance_table import load_statistics
-from plant_cli.runs.session import open_session
 from plant_cli.training.materials import Inputs
 from plant_cli.training.stage1 import Planted, plant_attention
 from plant_cli.training.training_options import PretrainOptions
@@ -17,16 +14,7 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
     """Train attention on a ranking loss and report how well it ranks words."""
     corpus = context.corpus()
     statistics = load_statistics(context.input("mig", options.relevance), corpus)
-    inputs = Inputs(
-        corpus=corpus,
-        design=find_design(context.model, context.component).start_from(context.input),
-        machine=context.machine,
-        session=open_session(context),
-        component=context.component,
-        statistics=statistics,
-        losses=context.components(LossSpec),
-    )
-    warn_of_languages(inputs.design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
+    inputs = Inputs.of(context, statistics=statistics)
     counted = f"{corpus.sizes['validation']} documents of validation; {len(corpus.labels)} labels counted, each document's own"
     conditions = f"{counted}; convention: gains 2^relevance - 1, documents without such words left out; seed {context.machine.seed}"
     return _report(plant_attention(inputs, options, statistics), conditions, context.tag)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from plant_cli.api import ArtefactError, StageContext
+from plant_cli.api import ArtefactError, Options, StageContext
 from plant_cli.api.errors import missing_package
-from plant_cli.commands.command_options import EvalOptions, PredictOptions, ReviewExportOptions, ServeOptions, SuggestOptions
+from plant_cli.commands.command_options import EvalOptions, PredictOptions, ServeOptions
 from plant_cli.training.training_options import FinetuneOptions, PretrainOptions
 
 
@@ -34,9 +34,10 @@ def require_planted(context: StageContext, options: FinetuneOptions) -> None:
 
 def require_trained(context: StageContext, options: PredictOptions) -> None:
     """For `predict`; the members of an average are looked up one by one."""
-    context.corpus()
-    if not options.average:
-        context.input("finetune", context.tag)
+    if options.average:
+        context.corpus()
+    else:
+        require_model(context, options)
 
 
 def require_corpus(context: StageContext, options: EvalOptions) -> None:
@@ -44,14 +45,8 @@ def require_corpus(context: StageContext, options: EvalOptions) -> None:
     context.corpus()
 
 
-def require_model(context: StageContext, options: SuggestOptions) -> None:
-    """For `suggest`."""
-    context.corpus()
-    context.input("finetune", context.tag)
-
-
-def require_reviewed(context: StageContext, options: ReviewExportOptions) -> None:
-    """For `review export`."""
+def require_model(context: StageContext, options: Options) -> None:
+    """For `suggest`, `explain` and `review export`."""
     context.corpus()
     context.input("finetune", context.tag)
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -40,36 +40,13 @@ def without_replays() -> Iterator[None]:
         _replaying.reset(token)
 
 
-class Reader(Protocol):
-    """Reads token ids of a shape for a pass of its own."""
-
-    def __call__(self, ids: Tensor) -> tuple[Tensor, Sequence[Tensor]]:
-        """Hidden states, and leaves that stand for the parameters that learn.
-
-        Parameters themselves may belong to the graph of the batch before, which computed on another stream.
-        """
-        ...
-
-
-class ReplayedPass(Protocol):
-    """A forward and a backward pass over token ids of one shape."""
-
-    @property
-    def gradients(self) -> Sequence[Tensor | None]:
-        """Of the parameters that learn, after a backward pass."""
-        ...
-
-    def forward(self, ids: Tensor) -> Tensor:
-        """Hidden states; they are those of the last forward pass."""
-        ...
-
-    def backward(self, gradient: Tensor) -> None:
-        """Gradients from those of the states of the last forward pass."""
-        ...
+Reader = Callable[[Tensor], tuple[Tensor, Sequence[Tensor]]]
+"""Reads token ids of a shape for a pass of its own: hidden states, and leaves that stand for the parameters that learn. Parameters
+themselves may belong to the graph of the batch before, which computed on another stream."""
 
 
 class CapturedPass:
-    """See `ReplayedPass`; on a card."""
+    """A forward and a backward pass over token ids of one shape; `gradients` are those of the parameters that learn."""
 
     def __init__(self, read: Reader, ids: Tensor, pool: Any) -> None:
         self.ids = ids.clone()
@@ -100,13 +77,13 @@ class CapturedPass:
         return zeros
 
     def forward(self, ids: Tensor) -> Tensor:
-        """See `ReplayedPass`."""
+        """Hidden states, until the next forward pass."""
         self.ids.copy_(ids)
         self.graphs[0].replay()
         return self.states.detach()
 
     def backward(self, gradient: Tensor) -> None:
-        """See `ReplayedPass`."""
+        """Make the gradients from those of the states of the last forward pass."""
         self.upstream.copy_(gradient)
         self.graphs[1].replay()
 
@@ -158,10 +135,10 @@ class Replays:
         read: Reader,
         parameters: Sequence[nn.Parameter],
         fits: Callable[[int], bool],
-        capture: Callable[..., ReplayedPass] = CapturedPass,
+        capture: Callable[..., CapturedPass] = CapturedPass,
     ) -> None:
         self.read, self.parameters, self.fits, self.capture = read, parameters, fits, capture
-        self.passes: dict[tuple[int, ...], ReplayedPass] = {}
+        self.passes: dict[tuple[int, ...], CapturedPass] = {}
         self.uses: Counter[tuple[int, ...]] = Counter()
         self.pool: Any = None
         self.failed = False

@@ -65,36 +65,20 @@ def _read(folder: Path) -> SplitWords:
     return SplitWords(documents=documents, forms=pl.read_parquet((folder / FORMS_FILE).absolute(), glob=False).rows())
 
 
-@dataclass(frozen=True, kw_only=True)
-class KnownTexts:
-    """The words of a split of the corpus before it grew."""
-
-    words: SplitWords
-    row_of: Mapping[int, int]  # the row of each text, by its hash
-
-    def find(self, text: int) -> list[str] | None:
-        """The words of a text; None if it is new."""
-        row = self.row_of.get(text)
-        if row is None:
-            return None
-        documents = self.words.documents
-        return [documents.vocabulary[number] for number in documents.numbers[documents.ends[row] : documents.ends[row + 1]].tolist()]
-
-
-def _find_earlier(folder: Path, analyser: str) -> KnownTexts:
-    """What the newest other folder of the same split and analyser knows."""
+def _find_earlier(folder: Path, analyser: str) -> tuple[SplitWords, Mapping[int, int]]:
+    """The newest other words of the same split and analyser, of the corpus before it grew, and the row of each text by its hash."""
     marks = folder.parent.glob(f"{folder.name.rpartition('-')[0]}-*/{READER}")
     for mark in sorted(marks, key=lambda path: path.stat().st_mtime, reverse=True):
         if mark.read_text() == analyser and is_whole(mark.parent / CACHE_MARK, "the words before", lambda warning: None):
-            rows = {text: row for row, text in enumerate(np.load(mark.parent / TEXTS_FILE).tolist())}
-            return KnownTexts(words=_read(mark.parent), row_of=rows)
+            return _read(mark.parent), {text: row for row, text in enumerate(np.load(mark.parent / TEXTS_FILE).tolist())}
     empty = Documents(vocabulary=(), numbers=np.zeros(0, dtype=np.int32), ends=np.zeros(1, dtype=np.int64))
-    return KnownTexts(words=SplitWords(documents=empty, forms=()), row_of={})
+    return SplitWords(documents=empty, forms=()), {}
 
 
 def _write(folder: Path, session: Session, corpus: Corpus, name: SplitName, shard: Shard | None, check: Callable[[], None]) -> None:
     remove(folder)
-    earlier = _find_earlier(folder, corpus.analyser.hash)
+    earlier, row_of = _find_earlier(folder, corpus.analyser.hash)
+    before = earlier.documents
     folder.mkdir(parents=True)
     numbers, ends, start, hashes = WordNumbers(), array("q", [0]), 0, array("Q")
     progress = session.reporter.progress(f"words of {name}", corpus.sizes[name], "documents")
@@ -102,8 +86,9 @@ def _write(folder: Path, session: Session, corpus: Corpus, name: SplitName, shar
         for part in corpus.stream(name):
             for text in part.texts if shard is None else part.texts[shard.rows_from(start)]:
                 hashes.extend(hash_each([text]))
-                known = earlier.find(hashes[-1])
-                found = numbers.take(corpus.analyser.spell(text) if known is None else known)
+                row = row_of.get(hashes[-1])
+                known = before.numbers[before.ends[row] : before.ends[row + 1]].tolist() if row is not None else ()
+                found = numbers.take(corpus.analyser.spell(text) if row is None else [before.vocabulary[number] for number in known])
                 file.write(found.tobytes())
                 ends.append(ends[-1] + len(found))
                 check()
@@ -113,7 +98,7 @@ def _write(folder: Path, session: Session, corpus: Corpus, name: SplitName, shar
     pl.DataFrame({"word": pl.Series(list(numbers), dtype=pl.String)}).write_parquet((folder / WORDS_FILE).absolute())
     np.save(folder / TEXTS_FILE, np.array(hashes, dtype=np.uint64))
     (folder / READER).write_text(corpus.analyser.hash)
-    known_forms = dict.fromkeys([*earlier.words.forms, *corpus.analyser.forms()])
+    known_forms = dict.fromkeys([*earlier.forms, *corpus.analyser.forms()])
     forms = pl.DataFrame(list(known_forms), schema={"word": pl.String, "form": pl.String}, orient="row")
     forms.write_parquet((folder / FORMS_FILE).absolute())
     write_mark(folder / CACHE_MARK)

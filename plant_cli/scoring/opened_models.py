@@ -74,6 +74,10 @@ class OpenModel:
         _refuse_strings(texts, "texts")
         top = self.model.score(texts, Scoring(name="texts", k=k, batch=batch, reporter=self.reporter, reasons=why))
         self.warn_of_unknown([f"text {number}" for number in range(1, len(texts) + 1)], self.find_trust(texts, top))
+        return self.name_labels(texts, top)
+
+    def name_labels(self, texts: Sequence[str], top: TopLabels) -> list[list[Suggestion]]:
+        """The best labels of texts as suggestions; none of a text that tells the model nothing."""
         told = self.find_told(texts, top)
         cuts, bands = self.thresholds.select(top.labels).tolist(), self.thresholds.decide(top.labels, top.scores)
         reasons = [[reason.text for reason in row] for row in top.reasons] or [[""] * top.labels.shape[1]] * len(texts)

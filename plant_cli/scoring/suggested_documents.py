@@ -13,7 +13,7 @@ from zlib import crc32
 
 import numpy as np
 
-from plant_cli.api import LabelIndex, Reason, Reporter, ResourceError, UsageError
+from plant_cli.api import LabelIndex, Reporter, ResourceError, UsageError
 from plant_cli.data.files import naming_full_disk, require_place
 from plant_cli.scoring.decisions import ASSIGN, REJECT, Thresholds
 from plant_cli.scoring.new_texts import Block, NewTexts
@@ -88,7 +88,7 @@ class Suggesting:
             document = replace(
                 bare,
                 why=[reason.text for reason in reasons],
-                evidence=[_shorten(reason) for reason in reasons] if self.kept != 0 else [],
+                evidence=[", ".join(one.words[:WORDS_OF_A_REASON]) or one.text[:HEADING] for one in reasons] if self.kept != 0 else [],
                 heading=next((line.strip() for line in text.splitlines() if line.strip()), "")[:HEADING] if self.kept != 0 else "",
                 text=text[: self.kept],
                 checksum=_checksum(text),
@@ -212,11 +212,6 @@ def keeping(output: Path, made_by: Mapping[str, Any], reporter: Reporter, *, ane
                 path.unlink(missing_ok=True)
             raise
         path.unlink()
-
-
-def _shorten(reason: Reason) -> str:
-    """A reason in few words: those of the text that it names, else its beginning."""
-    return ", ".join(reason.words[:WORDS_OF_A_REASON]) or reason.text[:HEADING]
 
 
 def _checksum(text: str) -> int:

@@ -79,24 +79,14 @@ class LoadedModel:
     def suggest(self, texts: Sequence[str], limit: int) -> list[dict[str, Any]]:
         """The best labels of each text, as `POST /api/suggest` gives them; none for a text that tells the model nothing."""
         top = self.opened.model.score(texts, Scoring(name="texts", k=limit, batch=TEXTS_AT_ONCE, reporter=self.opened.reporter))
-        told = self.opened.find_told(texts, top)
-        cuts, bands = self.opened.thresholds.select(top.labels), self.opened.thresholds.decide(top.labels, top.scores)
-        labels = self.opened.labels
         answers = []
-        for row, text in enumerate(texts):
-            columns = (top.labels[row].tolist(), top.scores[row].tolist(), cuts[row].tolist(), bands[row])
+        for row, (text, found) in enumerate(zip(texts, self.opened.name_labels(texts, top), strict=True)):
             suggestions = [
-                {
-                    "label": labels.ids[label],
-                    "title": labels.titles[label],
-                    "score": score,
-                    "threshold": _finite(threshold),
-                    "band": band,
-                }
-                for label, score, threshold, band in zip(*columns, strict=True)
+                {"label": one.label, "title": one.title, "score": one.score, "threshold": _finite(one.threshold), "band": one.band}
+                for one in found
             ]
             note = _remark(text, top, row)
-            answers.append({"suggestions": suggestions if told[row] else [], **({} if note is None else {"note": note})})
+            answers.append({"suggestions": suggestions, **({} if note is None else {"note": note})})
         return answers
 
     def describe(self, name: str) -> dict[str, Any]:

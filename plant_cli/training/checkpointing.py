@@ -127,7 +127,10 @@ def load_checkpoint(
             position = POSITION.validate_python(read_json(checkpoint / "position.json", "the position of a checkpoint"))
             best = checkpoint / "best.safetensors"
             kept = read_tensors(best, "the best weights of a checkpoint", EARLIER)[0] if best.exists() else {}
-            _require_fit(network, weights)
+            known = dict(network.named_parameters())
+            odd = next((name for name, tensor in weights.items() if name not in known or known[name].shape != tensor.shape), None)
+            if odd is not None:
+                raise ValueError(f"'{odd}' is no parameter of this network, or of another shape")
             optimizer.load_state_dict(state)
         except Exception as error:  # whatever a damaged file makes of its reader
             why = (
@@ -140,13 +143,6 @@ def load_checkpoint(
         load_state(network, weights)
         return position, kept
     return None
-
-
-def _require_fit(network: nn.Module, weights: Mapping[str, torch.Tensor]) -> None:
-    known = dict(network.named_parameters())
-    odd = next((name for name, tensor in weights.items() if name not in known or known[name].shape != tensor.shape), None)
-    if odd is not None:
-        raise ValueError(f"'{odd}' is no parameter of this network, or of another shape")
 
 
 BLOCKS = "▁▂▃▄▅▆▇█"

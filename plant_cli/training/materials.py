@@ -19,6 +19,7 @@ from plant_cli.api import (
     SPLITS,
     Analyser,
     ArtefactError,
+    BackboneSpec,
     ComponentError,
     DecoderSpec,
     Documents,
@@ -30,6 +31,7 @@ from plant_cli.api import (
     ResourceError,
     Spec,
     Split,
+    StageContext,
     TracedBackbone,
     UsageError,
     promises,
@@ -44,9 +46,11 @@ from plant_cli.network.cuts import cut_summary, measure_cut
 from plant_cli.network.design import Design, find_design
 from plant_cli.network.hardware import Hardware, choose_hardware, free_memory, free_unused, peak_allocated
 from plant_cli.network.reading import HiddenReader, LiveReader, Room, Rows, count_fitting, find_token_words, lengths, warn_of_cut
+from plant_cli.network.reading_checks import warn_of_languages
 from plant_cli.network.state_cache import StateCache
 from plant_cli.relevance.relevance_table import WordStatistics
-from plant_cli.training.stage_inputs import StageInputs
+from plant_cli.runs.session import open_session
+from plant_cli.training.scorers_alone import StageInputs
 from plant_cli.training.training_options import TrainingOptions
 
 
@@ -230,6 +234,21 @@ class Inputs(StageInputs):
     planted: Path | None = None  # folder of the stage 1 that stage 2 starts from; None for a random start
     earlier: EarlierNetwork | None = None  # of the corpus before it grew, from whose weights stage 2 goes on
     losses: Sequence[LossSpec] = ()  # all that are installed, which a message names
+
+    @classmethod
+    def of(cls, context: StageContext, **given: Any) -> Inputs:
+        """Those of a stage, `given` the others; a warning if the backbone was not trained on the languages of train."""
+        corpus, design = context.corpus(), find_design(context.model, context.component).start_from(context.input)
+        warn_of_languages(design, context.components(BackboneSpec), corpus.split("train").texts, context.reporter)
+        return cls(
+            corpus=corpus,
+            design=design,
+            machine=context.machine,
+            session=open_session(context),
+            component=context.component,
+            losses=context.components(LossSpec),
+            **given,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,10 +19,10 @@ from plant_cli.api import QueryDecoder
 from plant_cli.network.assembly import Network
 from plant_cli.network.compute import send
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import OUTSIDE, DocumentWords, Room, Rows, lengths, sorted_batches
+from plant_cli.network.reading import OUTSIDE, DocumentWords, HiddenReader, Room, Rows, lengths, sorted_batches
 from plant_cli.relevance.relevance_table import RelevanceTable
 from plant_cli.runs.session import Session
-from plant_cli.training.materials import Material
+from plant_cli.training.planting import Planter
 
 REGRESSION_STRENGTH = 0.03
 """Ridge on the covariance of keys, as a share of its mean eigenvalue."""
@@ -91,35 +91,24 @@ def regress_queries(sums: KeySums, table: RelevanceTable) -> Tensor:
     return planted.float()
 
 
-@dataclass(frozen=True)
-class QueryRegression:
-    """Plants the label queries of a network by regression; reads training documents only."""
-
-    network: Network
-    train: Material
-    documents: list[DocumentWords]
-    table: RelevanceTable
-    hardware: Hardware
-    batch: Room | int  # what is in memory at once; a number is one of documents
-    session: Session
-
-    @torch.no_grad()
-    def plant(self) -> None:
-        """Set the queries, from one pass over train."""
-        decoder = self.network.decoder
-        assert isinstance(decoder, QueryDecoder)
-        self.network.eval()
-        sums = KeySums.empty(decoder.heads, self.network.backbone.hidden_size, len(self.table.words), self.hardware.device)
-        processes, session = self.hardware.processes, self.session
-        sizes = lengths(self.train.reader.tokens)
-        batches = sorted_batches(sizes, self.batch)
-        with session.reporter.progress("regression of relevance", len(self.documents), "documents") as task:
-            for rows in takewhile(lambda _: not session.should_stop(), processes.share(batches)):
-                reading = self.train.reader.read(rows)
-                with self.hardware.autocast():
-                    keys = decoder.keys(reading)
-                sums.add(keys, sizes[rows], [self.documents[row] for row in rows])
-                task.advance(len(rows) * processes.count)
-        processes.add([sums.tokens, sums.total, sums.products, sums.words, sums.counts])
-        session.check("while label queries were planted", "all queries, before training starts", processes.any)
-        decoder.plant_queries(regress_queries(sums, self.table))
+@torch.no_grad()
+def plant_queries(
+    network: Network, reader: HiddenReader, planter: Planter, hardware: Hardware, batch: Room | int, session: Session
+) -> None:
+    """Set the label queries of a network by regression, from one pass over training documents, `batch` of them at once."""
+    decoder, documents, table = network.decoder, planter.documents, planter.table
+    assert isinstance(decoder, QueryDecoder)
+    network.eval()
+    sums = KeySums.empty(decoder.heads, network.backbone.hidden_size, len(table.words), hardware.device)
+    processes, sizes = hardware.processes, lengths(reader.tokens)
+    batches = sorted_batches(sizes, batch)
+    with session.reporter.progress("regression of relevance", len(documents), "documents") as task:
+        for rows in takewhile(lambda _: not session.should_stop(), processes.share(batches)):
+            reading = reader.read(rows)
+            with hardware.autocast():
+                keys = decoder.keys(reading)
+            sums.add(keys, sizes[rows], [documents[row] for row in rows])
+            task.advance(len(rows) * processes.count)
+    processes.add([sums.tokens, sums.total, sums.products, sums.words, sums.counts])
+    session.check("while label queries were planted", "all queries, before training starts", processes.any)
+    decoder.plant_queries(regress_queries(sums, table))

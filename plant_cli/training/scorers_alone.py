@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 
 import plant_cli
-from plant_cli.api import DataError, ScorerSpec, Split
+from plant_cli.api import Corpus, DataError, Documents, MachineSection, ScorerSpec, Split, SplitName
 from plant_cli.data.files import read_size
 from plant_cli.data.stopping import checking
+from plant_cli.network.design import ComponentLookup
 from plant_cli.runs.dask_workers import working_at
 from plant_cli.runs.folder import CHECKPOINTS_FOLDER
 from plant_cli.runs.machine import available_memory
+from plant_cli.runs.session import Session
+from plant_cli.runs.word_store import open_words
 from plant_cli.scoring.calibration import Calibrated, calibrate
 from plant_cli.scoring.excluded_labels import find_excluded
 from plant_cli.scoring.forecast import require_resources
@@ -26,10 +29,24 @@ from plant_cli.scoring.scorer_files import write_scorers
 from plant_cli.scoring.scorer_fitting import FusionFit, fit_scorers
 from plant_cli.scoring.top_labels import TopLabels
 from plant_cli.training.judging import LABELS_JUDGED, Judge, find_families
-from plant_cli.training.stage_inputs import StageInputs
 from plant_cli.training.training_options import FinetuneOptions
 
 ALONE = (1.0,)  # weight of the scorers where validation says nothing
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageInputs:
+    """What a stage works from, with a network or without one: `plant_cli.training.materials.Inputs` adds the network."""
+
+    corpus: Corpus
+    machine: MachineSection  # the seed; for a network, device and precision, too
+    session: Session
+    component: ComponentLookup  # finds scorers, losses, metrics and shortlists
+
+    def words(self, name: SplitName) -> Documents:
+        """The words of a split."""
+        check = partial(self.session.check, "while words were counted", "all words counted")
+        return open_words(self.session, self.corpus, name, check=check).documents
 
 
 @dataclass(frozen=True, kw_only=True)

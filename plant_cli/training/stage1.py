@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from plant_cli.api import ComponentError, DataError, LossSpec, QueryDecoder
-from plant_cli.network.assembly import save_network
-from plant_cli.network.reading import Room
+from plant_cli.network.assembly import Network, save_network
 from plant_cli.relevance.relevance_table import WordStatistics
 from plant_cli.training.loop import Plan, TrainingLoop, TrainingResult
-from plant_cli.training.materials import Inputs, Setup, build_loss, set_up
+from plant_cli.training.materials import Inputs, build_loss, set_up
 from plant_cli.training.optimiser import Rates, decide_sparse
 from plant_cli.training.planting import AttentionMeasure, Planter, Planting
-from plant_cli.training.regression import QueryRegression
+from plant_cli.training.regression import plant_queries
 from plant_cli.training.throughput import Throughput, measure_throughput
 from plant_cli.training.training_options import PretrainOptions
 
@@ -70,8 +69,7 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
         contrast=-1 if options.contrast else 0,
         items=options.items,
     )
-    start = _make_start(given, options, setup, planter, room)
-    gold, regressed = train.split.gold, start is not None
+    gold, regressed = train.split.gold, _starts_from_regression(network, options)
     rate = options.choose_rate(regressed=regressed)
     plan = Plan(
         options=options,
@@ -86,20 +84,18 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
     roles = frozenset({"attention"} if network.backbone_is_frozen else {"attention", "backbone"})
 
     def plant() -> dict[str, float]:
-        assert start is not None
-        start.plant()
+        plant_queries(network, train.reader, planter, hardware, room, given.session)
         return measure()
 
     training = TrainingLoop(given.session, network, hardware, plan, setup.lengths, roles)
-    outcome = training.run(step, measure, plant=None if start is None else plant)
+    outcome = training.run(step, measure, plant=plant if regressed else None)
     save_network(network, given.session.folder)
     speed = measure_throughput(network, train.reader, hardware, step, outcome, setup.count_usual(room, options))
     return Planted(training=outcome, measure=measure.name, speed=speed, cuts=setup.summarise_cuts())
 
 
-def _make_start(given: Inputs, options: PretrainOptions, setup: Setup, planter: Planter, room: Room) -> QueryRegression | None:
-    """What plants the label queries before training; None if they start as they were drawn."""
-    network = setup.network
+def _starts_from_regression(network: Network, options: PretrainOptions) -> bool:
+    """Whether label queries are planted before training; else they start as they were drawn."""
     able = isinstance(network.decoder, QueryDecoder)
     if options.start == "regression" and not able:
         raise ComponentError(
@@ -108,6 +104,4 @@ def _make_start(given: Inputs, options: PretrainOptions, setup: Setup, planter: 
             expected="a decoder with keys and plant_queries (plant_cli.api.QueryDecoder)",
             todo="--start random, or another --decoder",
         )
-    if not options.regresses(able=able, titles=network.section.label_queries == "titles"):
-        return None
-    return QueryRegression(network, setup.train, planter.documents, planter.table, setup.hardware, batch=room, session=given.session)
+    return options.regresses(able=able, titles=network.section.label_queries == "titles")

@@ -120,18 +120,16 @@ class FineTuning:
             selected = add_random(self.candidates.of(rows, targets.device) | (targets > 0), self.random, draw)
             return self.loss(score_pairs(self.network.decoder, reading, selected), targets, selected)
         with torch.set_grad_enabled(not self.twice):
-            logits = self._score(reading, rows)
+            if self.candidates is None:
+                logits = score_all(self.network.decoder, reading, self.network.labels)
+            else:
+                logits = score_pairs(self.network.decoder, reading, self.candidates.of(rows, reading.mask.device))
         if not self.loss.hard_negatives:
             return self.loss(logits, targets)
         selected = self.loss.select(logits.detach(), targets, draw)
         if self.twice:
             logits = torch.where(selected, score_pairs(self.network.decoder, reading, selected), logits)
         return self.loss(logits, targets, selected)
-
-    def _score(self, reading: Reading, rows: Rows) -> Tensor:
-        if self.candidates is None:
-            return score_all(self.network.decoder, reading, self.network.labels)
-        return score_pairs(self.network.decoder, reading, self.candidates.of(rows, reading.mask.device))
 
 
 def add_random(chosen: Tensor, count: int, draw: torch.Generator) -> Tensor:

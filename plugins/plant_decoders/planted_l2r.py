@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -60,7 +59,7 @@ def inattention(scores: Tensor, mask: Tensor, k: int | None, dropped: Literal["m
     return masked_softmax(scores.masked_fill(~kept, 0.0), mask.expand(scores.shape))
 
 
-class WordTables(nn.Module, ABC):
+class WordTables(nn.Module):
     """A module whose tensors `sized` have a row for each word of the relevance table.
 
     Built without a relevance table, it takes their sizes over from the weights that it reads.
@@ -69,9 +68,9 @@ class WordTables(nn.Module, ABC):
     sized: tuple[str, ...] = ()
 
     @property
-    @abstractmethod
     def words(self) -> int:
-        """Words V of the relevance table."""
+        """Words V of the relevance table; the last row stands for all words outside it."""
+        return len(getattr(self, self.sized[0])) - 1
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         for name in () if self.words else self.sized:
@@ -94,11 +93,6 @@ class DotProduct(WordTables):
         self.word_bias = nn.Parameter(torch.zeros(words + 1))
         self.label_bias = nn.Parameter(torch.zeros(labels))
 
-    @property
-    def words(self) -> int:
-        """Words V of the relevance table."""
-        return len(self.word) - 1
-
     def forward(self, words: Tensor, labels: Tensor) -> Tensor:
         """Scores [l, U] of words [U] for labels [l]."""
         product = functional.embedding(labels, self.label) @ functional.embedding(words, self.word).T
@@ -120,11 +114,6 @@ class TwoLayers(WordTables):
         self.label = nn.Parameter(torch.randn(labels, size) * EMBEDDING_SCALE)
         self.first = nn.Linear(2 * size, hidden)
         self.second = nn.Linear(hidden, 1)
-
-    @property
-    def words(self) -> int:
-        """Words V of the relevance table."""
-        return len(self.word) - 1
 
     def forward(self, words: Tensor, labels: Tensor) -> Tensor:
         """Scores [l, U] of words [U] for labels [l]."""

@@ -51,8 +51,7 @@ def test_training_looks_at_the_language_of_its_documents_and_names_the_weights(
 ) -> None:
     seen: list[Any] = []
     clinic("mig")
-    module = {"pretrain-attn": "pretrain_attn", "finetune": "finetune_network"}[stage]
-    monkeypatch.setattr(f"plant_cli.commands.{module}.warn_of_languages", lambda *given: seen.append(given))
+    monkeypatch.setattr("plant_cli.training.materials.warn_of_languages", lambda *given: seen.append(given))
     monkeypatch.setattr(TinyBackbone, "origin", "org/model at revision abc", raising=False)
     reporter = SilentReporter()
     clinic(stage, f"{stage}.epochs=1", *(["finetune.init=random"] if stage == "finetune" else []), reporter=reporter)

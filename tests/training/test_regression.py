@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,12 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
-from plant_cli.api import Interrupted, QueryDecoder, SilentReporter, Split
+from plant_cli.api import Interrupted, QueryDecoder, SilentReporter
 from plant_cli.network.hardware import Hardware
 from plant_cli.network.reading import OUTSIDE, DocumentWords, LiveReader, make_tokens
 from plant_cli.relevance.relevance_table import RelevanceTable
 from plant_cli.runs.session import Session
-from plant_cli.training.materials import Material
-from plant_cli.training.regression import REGRESSION_STRENGTH, KeySums, QueryRegression, regress_queries
+from plant_cli.training.regression import REGRESSION_STRENGTH, KeySums, plant_queries, regress_queries
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 HEADS, HIDDEN, WORDS, LABELS = 2, 6, 5, 3
@@ -85,10 +85,8 @@ TEXTS = ["a fever and a cough", "fever", "a leg, broken in two places, and the a
 PLACES = {"fever": 0, "arm": 1, "leg": 2, "cough": 3}
 
 
-def make(network: Any, stopping: bool = False, batch: int = 2) -> QueryRegression:
+def plant(network: Any, stopping: bool = False, batch: int = 2) -> LiveReader:
     reader = LiveReader(network, make_tokens(network, TEXTS, SilentReporter(), "train"), CPU)
-    gold = csr_array(np.ones((5, 4), dtype=np.int64))
-    split = Split(name="train", doc_ids=[str(i) for i in range(5)], texts=TEXTS, gold=gold, unseen=csr_array((5, 0)))
     session = Session(reporter=SilentReporter(), run_path=Path("run"), folder=Path("run/pretrain-attn"), should_stop=lambda: stopping)
     known = []
     for text, spans in zip(TEXTS, reader.tokens.spans, strict=True):
@@ -98,17 +96,18 @@ def make(network: Any, stopping: bool = False, batch: int = 2) -> QueryRegressio
         known.append(
             DocumentWords(vocabulary=vocabulary, token=np.arange(len(spelt)), word=np.array([distinct.index(word) for word in spelt]))
         )
-    return QueryRegression(network, Material(split=split, reader=reader), known, table(np.eye(4), 4), CPU, batch=batch, session=session)
+    planter: Any = SimpleNamespace(documents=known, table=table(np.eye(4), 4))
+    plant_queries(network, reader, planter, CPU, batch, session)
+    return reader
 
 
 def test_planted_attention_looks_at_the_word_of_each_label(small_network: Callable[..., Any]) -> None:
     network = small_network().eval()
-    planter = make(network)
     assert isinstance(network.decoder, QueryDecoder)
-    planter.plant()
-    reading = planter.train.reader.read(np.array([0, 2]))
+    reader = plant(network)
+    reading = reader.read(np.array([0, 2]))
     attention = network.decoder.attention(reading, torch.arange(4))
-    starts = planter.train.reader.tokens.spans[0][:, 0].tolist()
+    starts = reader.tokens.spans[0][:, 0].tolist()
     fever, cough = (starts.index(TEXTS[0].find(word)) for word in ("fever", "cough"))
     assert attention[0, 0].argmax().item() == fever
     assert attention[0, 3].argmax().item() == cough
@@ -121,7 +120,7 @@ def test_the_batch_does_not_matter_and_nothing_but_queries_changes(
     monkeypatch.setattr("plant_cli.network.reading.TOKEN_MULTIPLE", 1)
     networks = [small_network().eval() for _ in range(3)]
     for network, batch in zip(networks[:2], (1, 4), strict=True):
-        make(network, batch=batch).plant()
+        plant(network, batch=batch)
     one, four, before = ({n: p.detach() for n, p in network.named_parameters()} for network in networks)
     torch.testing.assert_close(one["decoder.queries"], four["decoder.queries"], rtol=1e-4, atol=1e-4)
     changed = {name for name in one if not torch.equal(one[name], before[name])}
@@ -132,5 +131,5 @@ def test_it_stops_when_asked_and_plants_nothing(small_network: Callable[..., Any
     network = small_network()
     before = network.decoder.queries.detach().clone()
     with pytest.raises(Interrupted, match="stopped while label queries were planted"):
-        make(network, stopping=True).plant()
+        plant(network, stopping=True)
     assert torch.equal(network.decoder.queries, before)
