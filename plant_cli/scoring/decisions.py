@@ -83,11 +83,6 @@ def _plain(values: Sequence[float]) -> list[float | None]:
     return [float(value) if np.isfinite(value) else None for value in values]
 
 
-def _are_numbers(values: object) -> bool:
-    """Whether this is a list of numbers and nulls."""
-    return isinstance(values, list) and all(value is None or type(value) in (int, float) for value in values)
-
-
 def read_thresholds(folder: Path, label_hash: str, labels: int, name: str = THRESHOLDS) -> Thresholds:
     """The thresholds in the folder of a trained network, or those that `plant thresholds` chose."""
     require_recorded(folder, name)
@@ -100,7 +95,7 @@ def read_thresholds(folder: Path, label_hash: str, labels: int, name: str = THRE
         return Thresholds(value=float(value), objective=content["objective"], split=split)
     review = content.get("review")
     lists = [value] if review is None else [value, review]
-    if not all(map(_are_numbers, lists)):
+    if not all(isinstance(one, list) and all(number is None or type(number) in (int, float) for number in one) for one in lists):
         raise _damaged(path, "what it holds are no numbers", FOR_EACH)
     marks = {"format": str(RECORD_FORMAT), **content}  # the first thresholds were written without a format
     require_same(marks, path=path, what="the list of thresholds", todo=TRAIN_AGAIN, labels=label_hash)

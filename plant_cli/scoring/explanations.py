@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from plant_cli.api import Documents, LabelIndex, Reporter, SilentReporter
+from plant_cli.api import Documents, LabelIndex, Reason, Reporter, SilentReporter
 from plant_cli.scoring.fused_scorers import NamedScorer
 from plant_cli.scoring.models import TrainedModel
 from plant_cli.scoring.predictions import NETWORK
-from plant_cli.scoring.score_sums import LEAST, ScoreSums, average_logit
+from plant_cli.scoring.score_sums import ScoreSums, average_logit, join_reasons
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -57,9 +57,8 @@ class Explanation:
 
     @property
     def reason(self) -> str:
-        """The parts in words, the one that adds most first: `network +2.3; titles +2.1 (…)`; without those that add next to nothing."""
-        named = sorted((part for part in self.parts if part.log_odds >= LEAST), key=lambda part: -part.log_odds)
-        return "; ".join(f"{part.name} +{part.log_odds:.1f}" + (f" ({part.note})" if part.note else "") for part in named)
+        """The parts in words: `network +2.3; titles +2.1 (…)`."""
+        return join_reasons({part.name: (part.log_odds, Reason(text=part.note)) for part in self.parts}).text
 
     def join_words(self) -> tuple[Spans, Floats]:
         """The marked words of all parts, in order, and what each adds in all of them [n, 2], [n]."""

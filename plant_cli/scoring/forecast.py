@@ -43,7 +43,6 @@ class Forecast:
         lengths = np.array([len(word) for word in words.vocabulary], dtype=np.int64) + 2 * len(EDGE)
         terms = 1 + np.sum([np.maximum(0, lengths - size + 1) for size in range(SHORTEST, LONGEST + 1)], axis=0)
         count = documents or len(words)
-        count = documents or len(words)
         many, scale = count > DOCUMENTS_REFITTED, count / max(1, len(words))
         found = words.counts.nnz * scale
         cells = found if many else float(terms[words.counts.indices].sum()) * scale

@@ -21,7 +21,6 @@ from plant_cli.scoring.sparse_scores import cut_rows, keep_best
 
 Floats32 = npt.NDArray[np.float32]
 AnyInts = npt.NDArray[np.integer[Any]]
-NEIGHBOURS, NEIGHBOUR_POWER = 30, 2.0
 DENSE_FROM = 20  # a term of one document in so many, or more, is multiplied densely
 DENSE = 1 << 28  # entries of the dense part, at most
 DOCUMENTS_ADDED = 32  # whose products are added up at a time
@@ -62,9 +61,7 @@ class Similarity:
         return by_term[np.flatnonzero(dense)].toarray(), place, csr_array(by_term[np.flatnonzero(~dense)])
 
 
-def score_neighbours(
-    similarity: npt.NDArray[np.floating[Any]], gold: csr_array, neighbours: int = NEIGHBOURS, power: float = NEIGHBOUR_POWER
-) -> csr_array:
+def score_neighbours(similarity: npt.NDArray[np.floating[Any]], gold: csr_array, neighbours: int, power: float) -> csr_array:
     """Share of a document's nearest training documents that have each label, weighted by similarity^power, csr [B, L] float32 in [0, 1].
 
     Similarities to training documents are [B, N], those below 0 count as 0; gold labels are csr [N, L] of ones.
@@ -83,11 +80,7 @@ def score_neighbours(
 
 
 def leave_out_neighbours(
-    similarity: npt.NDArray[np.floating[Any]],
-    rows: npt.NDArray[np.integer[Any]],
-    gold: csr_array,
-    neighbours: int = NEIGHBOURS,
-    power: float = NEIGHBOUR_POWER,
+    similarity: npt.NDArray[np.floating[Any]], rows: npt.NDArray[np.integer[Any]], gold: csr_array, neighbours: int, power: float
 ) -> csr_array:
     """`score_neighbours` of training documents [b] among the others; exact, for vectors that do not change with a document left out."""
     others = similarity.copy()

@@ -109,22 +109,19 @@ def explain_labels(
     for row, chosen in enumerate(labels):
         words = documents.take(np.array([row]))
         document = number_words([[words.vocabulary[number] for number in words.numbers.tolist()]])  # whose vocabulary is its own
-        reasons = {scorer.name: scorer.explain(document, chosen.tolist()) for scorer in scorers.scorers}
         sums = ScoreSums.of(combination, chosen, scored, row, None if network is None else (network[0][row], float(network[1][row])))
-        parts = {name: sums.scorers[:, scorers.views_of(name)].sum(axis=1).tolist() for name in reasons}
-        if network is not None:
-            parts = {NETWORK: sums.network.tolist(), **parts}
+        parts = {} if network is None else {NETWORK: (sums.network.tolist(), [Reason(text="")] * len(chosen))}
+        for scorer in scorers.scorers:
+            added = sums.scorers[:, scorers.views_of(scorer.name)].sum(axis=1).tolist()
+            parts[scorer.name] = added, scorer.explain(document, chosen.tolist())
         explained.append(
-            [
-                _join({name: (amounts[at], reasons[name][at] if name in reasons else Reason(text="")) for name, amounts in parts.items()})
-                for at in range(len(chosen))
-            ]
+            [join_reasons({name: (added[at], reasons[at]) for name, (added, reasons) in parts.items()}) for at in range(len(chosen))]
         )
     return explained
 
 
-def _join(parts: Mapping[str, tuple[float, Reason]]) -> Reason:
-    """One reason of what each part adds, and its own reason."""
+def join_reasons(parts: Mapping[str, tuple[float, Reason]]) -> Reason:
+    """One reason of what each part adds, and its own reason; the part that adds most first, without those that add next to nothing."""
     texts, words = [], dict[str, None]()
     for name, (amount, reason) in sorted(parts.items(), key=lambda part: -part[1][0]):
         if amount >= LEAST:

@@ -58,7 +58,7 @@ def test_leaving_out_is_searching_among_the_others(drawn: Drawn) -> None:
     kernel = Similarity(train).multiply(train)
     rows = np.array([3, 7, 20])
     similarity = kernel[rows]
-    found = leave_out_neighbours(similarity, rows, drawn.gold, 5).toarray()
+    found = leave_out_neighbours(similarity, rows, drawn.gold, 5, 2.0).toarray()
     for row, scores in zip(rows, found, strict=True):
         others = np.delete(np.arange(30), row)
         np.testing.assert_allclose(scores, plain(kernel[row, others].tolist(), gold[others], 5, 2.0), atol=1e-6)
@@ -66,8 +66,8 @@ def test_leaving_out_is_searching_among_the_others(drawn: Drawn) -> None:
 
 
 def test_a_document_like_no_other_has_no_labels(drawn: Drawn) -> None:
-    assert score_neighbours(np.zeros((1, 30)), drawn.gold).nnz == 0
-    assert score_neighbours(np.zeros((0, 30)), drawn.gold).shape == (0, 9)
+    assert score_neighbours(np.zeros((1, 30)), drawn.gold, 5, 2.0).nnz == 0
+    assert score_neighbours(np.zeros((0, 30)), drawn.gold, 5, 2.0).shape == (0, 9)
 
 
 Floats = npt.NDArray[np.float64]

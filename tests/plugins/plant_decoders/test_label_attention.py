@@ -7,8 +7,7 @@ from plant_decoders.label_attention import DotAttention, LabelAttention
 from references import LiteralHead, literal_logits
 from torch import nn
 
-from plant_cli.api import ComponentError, DecoderShape, FoldableDecoder, PlantableDecoder, QueryDecoder, Reading
-from plant_cli.network.attention import pooling_matrix
+from plant_cli.api import ComponentError, DecoderShape, FoldableDecoder, QueryDecoder, Reading
 
 LABELS, HIDDEN = 11, 12
 
@@ -96,32 +95,6 @@ def test_heads_and_ranks_that_do_not_fit_are_refused_with_those_that_do() -> Non
         assert build(stir=False, shape=shape, label_rank=HIDDEN).queries.shape == (LABELS, HIDDEN)
 
 
-@pytest.mark.parametrize("options", [{}, {"prior_bias": False, "norm": "none"}, {"heads": 1, "pool": 12}], ids=str)
-def test_planted_tables_score_by_how_far_a_document_lies_from_background_to_prototype(options: dict[str, object]) -> None:
-    decoder = build(dtype=torch.float64, **options)
-    decoder.pooling = pooling_matrix(HIDDEN, len(decoder.projection))
-    assert isinstance(decoder, PlantableDecoder)
-    reading = batch(torch.float64)
-    draw = torch.Generator().manual_seed(1)
-    prototypes, background = (torch.randn(LABELS, HIDDEN, generator=draw, dtype=torch.float64) for _ in range(2))
-    decoder.plant_tables(prototypes, background, 10.0)
-    gathered = decoder.gather(reading, torch.arange(LABELS))
-    away = prototypes - background
-    share = ((gathered - background) * away).sum(-1) / away.square().sum(-1)
-    torch.testing.assert_close(decoder(reading), 10.0 * (share - 0.5), rtol=0, atol=1e-9)
-
-
-def test_a_label_that_no_document_tells_apart_gets_no_endless_table() -> None:
-    decoder = build()
-    prototypes = torch.randn(LABELS, HIDDEN, generator=torch.Generator().manual_seed(1))
-    background = prototypes + 1.0
-    background[3], background[2] = prototypes[3], prototypes[2] + 1e-3
-    decoder.plant_tables(prototypes, background, 10.0)
-    assert all(torch.isfinite(p).all() for p in decoder.parameters())
-    assert torch.equal(decoder.boost_scale[3], torch.zeros(HIDDEN))
-    assert 0 < decoder.boost_scale[2].abs().max() < decoder.boost_scale[0].abs().max()
-
-
 def test_sharpness_keeps_the_order_of_one_head_but_not_of_several() -> None:
     """Heads are averaged after the softmax."""
     reading, every = batch(torch.float64), torch.arange(LABELS)
@@ -167,21 +140,6 @@ def test_the_folded_form_gives_the_same_logits_from_two_tables(options: dict[str
         assert torch.equal(folded(batch()), expected)
     tables = [x for x in (*folded.parameters(), *folded.buffers()) if len(x) == LABELS and x.dim() == 2]
     assert [(tuple(x.shape), x.dtype) for x in tables] == [((LABELS, HIDDEN), product)] * 2
-
-
-@pytest.mark.parametrize("count", [1, 3, LABELS])
-def test_chosen_labels_touch_no_other_row_of_a_table(count: int) -> None:
-    """Though their number is filled up to whole tiles: an optimiser of sparse gradients moves every row that is named."""
-    decoder = build().double()
-    decoder.sparse = True
-    reading = batch(torch.float64)
-    labels = torch.arange(LABELS).flip(0)[:count]
-    logits, logs = decoder(reading, labels), decoder.rank(reading, labels)
-    assert (logits.shape[1], logs.shape[1]) == (count, count)
-    (logits.sum() + logs[logs.isfinite()].square().sum()).backward()
-    for table in (decoder.queries, decoder.boost_scale, decoder.boost_shift):
-        assert table.grad is not None
-        assert table.grad.coalesce().indices()[0].tolist() == sorted(labels.tolist())
 
 
 def make_dot() -> tuple[DotAttention, Reading]:

@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 from plant_scorers import plant_register_scorers
 
-from plant_cli.api import CreditingScorer, ScorerSpec
+from plant_cli.api import CreditingScorer
 from plant_cli.testing import scorer_checks as scorers
-from plant_cli.testing.checklist import checks_of
 
 SPECS = {spec.name: spec for spec in plant_register_scorers()}
 
@@ -26,10 +25,8 @@ def test_four_scorers_by_name() -> None:
 
 
 @pytest.mark.parametrize("name", list(SPECS))
-def test_each_passes_the_published_checks(name: str) -> None:
+def test_the_published_checks_see_that_arrays_are_forgotten(name: str) -> None:
     spec = SPECS[name]
-    for check in checks_of(ScorerSpec):
-        check(spec)
 
     def forget(options: Any, tensors: Mapping[str, Any]) -> Any:
         return spec.load(options, {key: value * (0 if value.dtype.kind == "f" else 1) for key, value in tensors.items()})
