@@ -8,6 +8,7 @@ from references import LiteralHead, literal_logits
 from torch import nn
 
 from plant_cli.api import ComponentError, DecoderShape, FoldableDecoder, QueryDecoder, Reading
+from plant_cli.network.attention import pooling_matrix
 
 LABELS, HIDDEN = 11, 12
 
