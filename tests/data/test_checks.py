@@ -68,15 +68,43 @@ def test_repeated_ids_are_named_with_their_rows() -> None:
     assert "--id-column" in finding.to_error().todo
 
 
-def test_a_missing_id_is_found() -> None:
-    assert only(checks.find_repeated_ids, train=[(None, LONG, [])]).count == 1
+def lettered(*texts: str | None, labels: list[str] | None = None) -> list[Row]:
+    """Documents a, b, … with these texts."""
+    return [(chr(ord("a") + place), text, labels or []) for place, text in enumerate(texts)]
 
 
-def test_empty_texts_are_counted_and_the_first_five_named() -> None:
-    rows: list[Row] = [(str(i), " \n", ["x"]) for i in range(7)]
-    finding = only(checks.find_empty_texts, train=[*rows, ("good", LONG, ["x"])])
-    assert (finding.level, finding.count) == ("fatal", 7)
-    assert finding.where == "train: '0', '1', '2', '3', '4', … (7 in all)"
+UNTIDY: list[Row] = [("a", LONG, ["x "]), ("b", LONG, ["x", "x"]), ("c", LONG, [""]), ("d", LONG, ["x", "y"])]
+NEAR_TRAIN, NEAR_TEST = lettered("The cat, 3 years old.", LONG), lettered("the CAT – 3 years\n old", LONG, "the cat 4 years old")
+
+
+@pytest.mark.parametrize(
+    ("check", "splits", "found"),
+    [
+        (checks.find_repeated_ids, {"train": [(None, LONG, [])]}, ("fatal", 1, "no id, document 1 of train")),
+        (checks.find_empty_texts, {"train": lettered(*[" \n"] * 7, LONG)}, ("fatal", 7, "train: 'a', 'b', 'c', 'd', 'e', … (7 in all)")),
+        (checks.find_empty_train, {"test": [("b", LONG, ["x"])]}, ("fatal", 0, "train, 0 documents")),
+        (checks.find_unlabelled, {"train": [("a", LONG, ["x"]), ("b", LONG, [])]}, ("warning", 1, "train: 'b'")),
+        (
+            checks.find_leaks,
+            {"train": lettered(LONG, LONG + "!", "twice in train", "twice in train"), "test": [("e", LONG, [])]},
+            ("warning", 2, "'a' in train, 'e' in test"),
+        ),
+        (checks.find_near_leaks, {"train": NEAR_TRAIN, "test": NEAR_TEST}, ("warning", 2, "'a' in train, 'a' in test")),
+        (checks.find_repeated_texts, {"train": lettered(LONG, LONG, "other")}, ("warning", 2, "train: 'a', 'b'")),
+        (checks.find_untidy_labels, {"train": UNTIDY}, ("note", 3, "train: 'a', 'b', 'c'")),
+        (
+            checks.find_twin_labels,
+            {"train": [("a", LONG, ["Heart  failure", "b"])], "test": [("b", LONG, ["heart failure", "c"])]},
+            ("warning", 2, "'Heart  failure', 'heart failure'"),
+        ),
+        (checks.find_replaced, {"train": lettered("caf\ufffd", "x")}, ("warning", 1, "train: 'a'")),
+        (checks.find_control_characters, {"train": lettered("a\tb\nc\r\n", "x\x00y", "x\u0092y")}, ("warning", 2, "train: 'b', 'c'")),
+        (checks.find_short_texts, {"train": lettered("short", " " * 50, LONG)}, ("warning", 1, "train: 'a'")),
+    ],
+)
+def test_what_a_check_finds(check: FramesCheck, splits: dict[str, list[Row]], found: tuple[str, int, str]) -> None:
+    finding = only(check, **splits)
+    assert (finding.level, finding.count, finding.where) == found
 
 
 @pytest.mark.parametrize("labels", [[], None, [" "], [None]])
@@ -84,42 +112,6 @@ def test_no_labels_at_all(labels: list[str | None] | None) -> None:
     filled = [] if labels is None else labels
     finding = only(checks.find_empty_train, train=[("a", LONG, filled)], test=[("b", LONG, ["x"])])
     assert (finding.level, finding.where) == ("fatal", "train, 1 documents")
-
-
-def test_no_train_at_all() -> None:
-    assert only(checks.find_empty_train, test=[("b", LONG, ["x"])]).level == "fatal"
-
-
-def test_unlabelled_documents_are_counted() -> None:
-    finding = only(checks.find_unlabelled, train=[("a", LONG, ["x"]), ("b", LONG, [])])
-    assert (finding.level, finding.count, finding.where) == ("warning", 1, "train: 'b'")
-
-
-def test_the_same_text_in_two_splits() -> None:
-    train: list[Row] = [("a", LONG, []), ("b", LONG + "!", []), ("c", "twice in train only", []), ("d", "twice in train only", [])]
-    finding = only(checks.find_leaks, train=train, test=[("e", LONG, [])])
-    assert (finding.level, finding.count, finding.where) == ("warning", 2, "'a' in train, 'e' in test")
-
-
-def test_nearly_the_same_text_in_two_splits_is_told_apart_from_the_same() -> None:
-    train: list[Row] = [("a", "The cat, 3 years old.", []), ("b", LONG, [])]
-    test: list[Row] = [("c", "the CAT – 3 years\n old", []), ("d", LONG, []), ("e", "the cat 4 years old", [])]
-    finding = only(checks.find_near_leaks, train=train, test=test)
-    assert finding.where == "'a' in train, 'c' in test"
-
-
-def test_repeated_texts_within_a_split() -> None:
-    assert only(checks.find_repeated_texts, train=[("a", LONG, []), ("b", LONG, []), ("c", "other", [])]).where == "train: 'a', 'b'"
-
-
-def test_untidy_labels() -> None:
-    rows: list[Row] = [("a", LONG, ["x "]), ("b", LONG, ["x", "x"]), ("c", LONG, [""]), ("d", LONG, ["x", "y"])]
-    assert only(checks.find_untidy_labels, train=rows).where == "train: 'a', 'b', 'c'"
-
-
-def test_labels_that_differ_only_by_case_or_blanks() -> None:
-    finding = only(checks.find_twin_labels, train=[("a", LONG, ["Heart  failure", "b"])], test=[("b", LONG, ["heart failure", "c"])])
-    assert finding.where == "'Heart  failure', 'heart failure'"
 
 
 @pytest.mark.parametrize(
@@ -160,16 +152,6 @@ def test_texts_that_were_cut_at_one_length() -> None:
     assert list(checks.find_cut_off(corpus(train=[(str(number), "x" * (200 + number), ["x"]) for number in range(50)]))) == []
 
 
-def test_traces_of_a_wrong_encoding() -> None:
-    rows = [("a", "caf\ufffd", []), ("b", "x\x00y", []), ("c", "x\u0092y", []), ("d", "a\tb\nc\r\n", [])]
-    assert only(checks.find_replaced, train=rows).where == "train: 'a'"
-    assert only(checks.find_control_characters, train=rows).where == "train: 'b', 'c'"
-
-
-def test_short_texts() -> None:
-    assert only(checks.find_short_texts, train=[("a", "short", []), ("b", " " * 50, []), ("c", LONG, [])]).where == "train: 'a'"
-
-
 def test_the_worst_comes_first() -> None:
     checked = checks.find_untidy_labels, *REQUIRED
     found = examine_documents(corpus(train=[("a", "", ["x"]), ("b", LONG, [])], test=[("c", "", [" y"])]), checked)
@@ -184,14 +166,9 @@ def test_an_empty_text_costs_its_document_and_many_stop_the_run() -> None:
 
 
 def test_every_check_of_the_module_is_in_the_list() -> None:
-    further = {
-        "find_near_labels",
-        "find_odd_label_counts",
-        "find_cut_off",
-        "find_unseen_labels",
-        "find_unknown_labels",
-    }  # see `plant data check`
-    assert {name for name, check in vars(checks).items() if name.startswith("find_") and check not in THOROUGH} == further
+    further = {"near_labels", "odd_label_counts", "cut_off", "unseen_labels", "unknown_labels"}  # see `plant data check`
+    unlisted = {name for name, check in vars(checks).items() if name.startswith("find_") and check not in THOROUGH}
+    assert unlisted == {f"find_{name}" for name in further}
 
 
 @pytest.mark.corpora
@@ -321,15 +298,12 @@ def test_findings_tell_splits_apart_and_leave_equal_texts_to_other_checks() -> N
     assert found["texts are nearly the same as another of their split"].where == "'c' in train as 'b' in train"
 
 
-DRIFT_SCHEMA = {"doc_id": pl.String, "text": pl.String, "labels": pl.List(pl.String)}
-
-
 def corpus_drift(seed: int, documents: int, extra: str = "", labels: tuple[str, ...] = ("a", "b"), share: float = 0.5) -> pl.DataFrame:
     rng = random.Random(seed)
     words = [f"w{chr(97 + i)}{chr(97 + j)}" for i in range(10) for j in range(10)]
     texts = [" ".join([*rng.choices(words, k=20), extra]) for _ in range(documents)]
     rows = [(str(i), text, [label for label in labels if rng.random() < share]) for i, text in enumerate(texts)]
-    return pl.DataFrame(rows, schema=DRIFT_SCHEMA, orient="row")
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
 def plain_ratio(k: int, n: int, j: int, m: int) -> float:

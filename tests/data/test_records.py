@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from pathlib import Path
@@ -42,24 +43,18 @@ def test_a_newer_format_says_which_version_wrote_it(tmp_path: Path) -> None:
     assert caught.value.exit_code == 4
 
 
-def test_a_header_that_is_no_json_is_not_mended_by_force(tmp_path: Path) -> None:
-    (tmp_path / "run.json").write_text("{")
+@pytest.mark.parametrize("content", ["{", "[]", "3", '{"format": "x"}', json.dumps({**HEADER, "format": None})])
+def test_a_damaged_record_names_the_file_and_is_not_mended_by_force(tmp_path: Path, content: str) -> None:
+    (tmp_path / "run.json").write_text(content)
     with pytest.raises(ArtefactError, match="damaged") as caught:
         read_record(tmp_path / "run.json", RunHeader, "the header")
+    assert str(tmp_path / "run.json") in caught.value.where
     assert "--run DIR" in caught.value.todo
 
 
 def test_keys_that_were_added_later_are_passed_over(tmp_path: Path) -> None:
     write_json(tmp_path / "run.json", {**HEADER, "mood": "fine"})
     assert read_record(tmp_path / "run.json", RunHeader, "the header").data_hash is None
-
-
-@pytest.mark.parametrize("content", [[], 3, {"format": "x"}, {**HEADER, "format": None}])
-def test_a_damaged_record_names_the_file(tmp_path: Path, content: Any) -> None:
-    write_json(tmp_path / "run.json", content)
-    with pytest.raises(ArtefactError, match="damaged") as caught:
-        read_record(tmp_path / "run.json", RunHeader, "the header")
-    assert str(tmp_path / "run.json") in caught.value.where
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../other/file", "a/../../b", "", "a\\..\\b"])
@@ -116,15 +111,12 @@ def test_another_hash_is_refused_with_both_places(wanted: dict[str, str], other:
     assert caught.value.todo == "run `plant mig --force`"
 
 
-def test_a_file_without_a_mark_is_refused() -> None:
-    with pytest.raises(ArtefactError, match="another label order"):
-        check(stamp(), labels=A)
-
-
 @pytest.mark.parametrize("found", [{}, {"format": "2"}, {"format": None}])
 def test_another_format_is_refused_before_anything_is_compared(found: dict[str, object]) -> None:
     with pytest.raises(ArtefactError, match="the relevance has format"):
         check(found, labels=A)
+    with pytest.raises(ArtefactError, match="another label order"):  # a file without a mark
+        check(stamp(), labels=A)
 
 
 NAMES = ("model.safetensors", "adapter/config.json")
@@ -183,8 +175,7 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 
 def test_files_that_nobody_touched_are_not_read(folder: Path, hashed: list[Path]) -> None:
-    assert states(folder) == ["whole", "whole"]
-    assert hashed == []
+    assert (states(folder), hashed) == (["whole", "whole"], [])
 
 
 def test_a_copy_with_other_times_is_hashed_and_passes(folder: Path, hashed: list[Path]) -> None:
@@ -212,8 +203,7 @@ def test_a_flipped_bit_and_a_lost_file_are_seen(folder: Path, name: str) -> None
 
 def test_another_size_is_enough(folder: Path, hashed: list[Path]) -> None:
     (folder / NAMES[0]).write_bytes(b"")
-    assert states(folder) == ["changed", "whole"]
-    assert hashed == []
+    assert (states(folder), hashed) == (["changed", "whole"], [])
 
 
 def test_a_flipped_bit_behind_the_same_time_is_seen_in_full(folder: Path) -> None:

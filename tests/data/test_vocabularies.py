@@ -15,7 +15,6 @@ import rdflib
 from plant_cli.api import DataError, DataSection, Dataset, SilentReporter
 from plant_cli.data.classifications import SYSTEMS, System, add_dot, find_classification, read_icd_titles
 from plant_cli.data.concepts import VOCABULARY_SCHEMA, Purpose, find_rdf_syntax, read_skos
-from plant_cli.data.documents import find_used_labels
 from plant_cli.data.loading import load_dataset
 from plant_cli.data.prepare import prepare
 from plant_cli.data.store import open_corpus
@@ -44,6 +43,8 @@ def test_the_vocabulary_rules_and_the_own_table_fills_its_gaps(tmp_path: Path) -
     assert labels.select("label", "title").collect().rows() == [("E11", "Diabetes"), ("I10", "Pressure"), ("Z9", "Own title")]
     assert any("2 of 3 labels of the documents are in" in remark for remark in remarks)
     assert "1 labels of the documents are deprecated in the vocabulary, such as 'I10', replaced by I11" in remarks
+    alone, _ = apply_vocabulary(Dataset(splits=dataset().splits), section(tmp_path))
+    assert alone.select("label", "title", "parents").collect().rows() == [("E11", "Diabetes", ["E1"]), ("I10", "Pressure", [])]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252"])
@@ -78,11 +79,6 @@ def test_all_that_the_own_table_knows_fills_gaps_not_titles_alone(tmp_path: Path
     ]
 
 
-def test_a_dataset_without_labels_of_its_own_has_those_of_the_vocabulary(tmp_path: Path) -> None:
-    labels, _ = apply_vocabulary(Dataset(splits=dataset().splits), section(tmp_path))
-    assert labels.select("label", "title", "parents").collect().rows() == [("E11", "Diabetes", ["E1"]), ("I10", "Pressure", [])]
-
-
 def test_a_run_keeps_names_descriptions_and_parents(tmp_path: Path) -> None:
     labels, _ = apply_vocabulary(dataset(), section(tmp_path))
     given = Dataset(splits=dataset().splits, labels=labels)
@@ -93,12 +89,6 @@ def test_a_run_keeps_names_descriptions_and_parents(tmp_path: Path) -> None:
     assert index.descriptions == ["High sugar", None, None]
     assert index.alternatives == [["NIDDM", "T2D"], [], []]
     assert index.parents == [["E1"], [], []]
-
-
-def test_labels_written_without_dots_or_in_lower_case_are_found() -> None:
-    table = tidy_labels(pl.DataFrame({"label": ["E11.9", "A.B", "AB"], "title": ["x", "y", "z"]}))
-    found, _ = align(table, ["e119", "E11.9", "ab"])
-    assert found.select("label", "title").rows() == [("e119", "x")]  # "ab" may be two labels
 
 
 YSO, OBO = "http://www.yso.fi/onto/yso/", "http://purl.obolibrary.org/obo/"
@@ -187,12 +177,6 @@ def test_load_dataset_uses_it_and_counts_it_among_the_files(tmp_path: Path) -> N
     assert "a table of 2 labels" in reporter.notes[0]
 
 
-def test_used_labels_are_those_that_tidying_keeps() -> None:
-    assert find_used_labels(dataset()).to_list() == ["E11", "I10", "Z9"]
-    train = dataset().splits["train"].with_columns(labels=pl.lit([" E11 ", "", " "]))
-    assert find_used_labels(Dataset(splits={"train": train})).to_list() == ["E11"]
-
-
 def read(tmp_path: Path, text: str, language: str | None = None) -> tuple[pl.DataFrame, list[str]]:
     (tmp_path / "v.csv").write_text(text, encoding="utf-8")
     return read_vocabulary(tmp_path / "v.csv", Purpose(language))
@@ -241,16 +225,10 @@ def test_only_a_pair_of_angle_brackets_is_taken_off() -> None:
     assert found["label"].to_list() == ["<18", ">65", "http://a/b", "18"]
 
 
-DIAGNOSES9 = {"4019": "401.9", "401": "401", "E8859": "E885.9", "E885": "E885", "V3001": "V30.01", "486": "486"}
-
-PROCEDURES9 = {"0066": "00.66", "66": "66", "9904": "99.04"}
-
-DIAGNOSES10 = {"I10": "I10", "E119": "E11.9", "S52501A": "S52.501A"}
-
 CODES: dict[System, dict[str, str]] = {
-    "ICD-9-CM diagnoses": DIAGNOSES9,
-    "ICD-9-CM procedures": PROCEDURES9,
-    "ICD-10-CM": DIAGNOSES10,
+    "ICD-9-CM diagnoses": {"4019": "401.9", "401": "401", "E8859": "E885.9", "E885": "E885", "V3001": "V30.01", "486": "486"},
+    "ICD-9-CM procedures": {"0066": "00.66", "66": "66", "9904": "99.04"},
+    "ICD-10-CM": {"I10": "I10", "E119": "E11.9", "S52501A": "S52.501A"},
     "ICD-10-PCS": {"0DTJ4ZZ": "0DTJ4ZZ", "0DT": "0DT"},
 }
 
@@ -441,6 +419,7 @@ TURTLE = """@prefix skos: <http://www.w3.org/2004/02/skos/core#> .
 <http://x/2> a skos:Concept ; skos:prefLabel "Energie"@de ; owl:deprecated true ; dct:isReplacedBy <http://x/1> .
 """
 
+REGIONS = TURTLE.replace("@en", "@en-GB").replace("@de", "@de-AT")
 PATH = Path("v.ttl")
 
 
@@ -456,16 +435,17 @@ def test_every_syntax_is_known_by_content_and_says_the_same(syntax: str) -> None
     assert "1 concepts have no title in 'en' and take one in another language" in remarks[1]
 
 
-def test_another_language() -> None:
-    table, _ = read_skos(TURTLE, "turtle", Purpose("de"), PATH)
-    assert table.select("title", "alternatives").rows() == [("\u00d6l", ["Erd\u00f6l"]), ("Energie", [])]
-
-
-@pytest.mark.parametrize("language", [None, "en", "en-GB", "en-gb"])
-def test_titles_with_a_region_alone(language: str | None) -> None:
-    table, remarks = read_skos(TURTLE.replace("@en", "@en-GB").replace("@de", "@de-AT"), "turtle", Purpose(language), PATH)
-    assert table["title"].to_list() == ["Oil", "Energie"]
-    assert "1 concepts have no title" in remarks[1]
+@pytest.mark.parametrize(
+    ("text", "language", "rows"),
+    [
+        (TURTLE, "de", [("\u00d6l", ["Erd\u00f6l"]), ("Energie", [])]),
+        *((REGIONS, language, [("Oil", ["Petroleum"]), ("Energie", [])]) for language in (None, "en", "en-GB", "en-gb")),
+    ],
+)
+def test_another_language_and_titles_with_a_region_alone(text: str, language: str | None, rows: list[tuple[object, ...]]) -> None:
+    table, remarks = read_skos(text, "turtle", Purpose(language), PATH)
+    assert table.select("title", "alternatives").rows() == rows
+    assert language == "de" or "1 concepts have no title" in remarks[1]
 
 
 @pytest.mark.parametrize("node", ['[ <http://x/value> "text"@en ]', "<http://x/note>"])

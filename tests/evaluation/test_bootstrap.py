@@ -60,29 +60,28 @@ def test_blocks_change_nothing(make_random, families, monkeypatch):
     assert sum(told) == 9
 
 
-def test_percentile_interval_by_hand():
-    assert interval(3.0, np.arange(0, 101) / 10, 0.9) == pytest.approx((0.5, 9.5))
+TENTHS, SHARE = np.arange(0, 101) / 10, {"documents": 10, "within": (0.0, 1.0)}
+NEARLY = np.array([1 - 2e-16, 1.0, 1 + 2e-16])
 
 
-def test_resamples_that_define_nothing_are_left_out():
-    assert interval(0.5, np.array([0.5, np.nan, 0.5]), 0.95) == (0.5, 0.5)
-    assert np.isnan(interval(np.nan, np.array([np.nan]), 0.95)).all()
-
-
-@pytest.mark.parametrize(("value", "bounds"), [(1.0, (0.722467, 1.0)), (0.0, (0.0, 0.277533)), (0.5, (0.5, 0.5))])
-def test_ten_documents_of_one_mind_are_no_certainty(value, bounds):
-    """Wilson's interval of 10 out of 10 and of 0 out of 10; equal resamples within the scale are what they are."""
-    assert interval(value, np.full(50, value), 0.95, documents=10, within=(0.0, 1.0)) == pytest.approx(bounds, abs=1e-6)
-
-
-def test_a_perfect_value_may_be_off_by_a_rounding():
-    nearly = np.array([1 - 2e-16, 1.0, 1 + 2e-16])
-    assert interval(1 - 2e-16, nearly, 0.95, documents=10, within=(0.0, 1.0)) == pytest.approx((0.722467, 1.0), abs=1e-6)
-
-
-def test_where_resamples_differ_the_number_of_documents_says_nothing():
-    values = np.arange(0, 101) / 100
-    assert interval(1.0, values, 0.9, documents=10, within=(0.0, 1.0)) == interval(1.0, values, 0.9, within=(0.0, 1.0))
+@pytest.mark.parametrize(
+    ("value", "drawn", "level", "options", "bounds"),
+    [
+        (3.0, TENTHS, 0.9, {}, (0.5, 9.5)),
+        (7.0, TENTHS, 0.9, {"error": 0.1}, (2.5, 11.5)),  # an average over labels is moved back by its bias
+        (7.0, TENTHS, 0.9, {"error": 0.1, "within": (3.0, 10.0)}, (3.0, 10.0)),
+        (0.5, np.array([0.5, np.nan, 0.5]), 0.95, {}, (0.5, 0.5)),  # resamples that define nothing are left out
+        (np.nan, np.array([np.nan]), 0.95, {}, (np.nan, np.nan)),
+        # ten documents of one mind are no certainty: Wilson's interval of 10 out of 10 and of 0 out of 10
+        (1.0, np.full(50, 1.0), 0.95, SHARE, (0.722467, 1.0)),
+        (0.0, np.full(50, 0.0), 0.95, SHARE, (0.0, 0.277533)),
+        (0.5, np.full(50, 0.5), 0.95, SHARE, (0.5, 0.5)),  # equal resamples within the scale are what they are
+        (1 - 2e-16, NEARLY, 0.95, SHARE, (0.722467, 1.0)),
+        (1.0, TENTHS / 10, 0.9, SHARE, (0.05, 0.95)),  # where resamples differ the number of documents says nothing
+    ],
+)
+def test_intervals_by_hand(value, drawn, level, options, bounds):
+    assert interval(value, drawn, level, **options) == pytest.approx(bounds, abs=1e-6, nan_ok=True)
 
 
 def test_documents_are_counted_where_anything_was(families, make_random):
@@ -93,13 +92,6 @@ def test_documents_are_counted_where_anything_was(families, make_random):
     assert counted["R@10[1-5]"] == np.count_nonzero(data.gold[:, rare].sum(axis=1)) < 15
     one = WeightedMetric(name="of pairs", compute=lambda weights: weights.sum(axis=1), documents=15)
     assert count_measured(one) is None
-
-
-def test_averages_over_labels_are_moved_back_by_their_bias():
-    low, high = interval(7.0, np.arange(0, 101) / 10, 0.9, error=0.1)
-    assert (low, high) == pytest.approx((2.5, 11.5))
-    assert low < 7.0 < high
-    assert interval(7.0, np.arange(0, 101) / 10, 0.9, error=0.1, within=(3.0, 10.0)) == (3.0, 10.0)
 
 
 def test_an_interval_that_was_moved_holds_its_value():

@@ -31,15 +31,9 @@ def test_hits_are_gold_labels_and_never_padding():
     assert not metrics.find_hits(np.array([[0], [-1]]), csr_array(np.array([[0, 0, 1], [0, 0, 0]]))).any()
 
 
-def test_gold_counts_include_labels_that_no_training_document_has():
-    assert metrics.count_gold(make_input()).tolist() == [2, 0, 1]
-
-
-def test_a_score_tells_a_label_outside_gold_from_no_prediction():
-    assert metrics.find_predicted(make_input()).tolist() == [[True, True], [True, False], [True, True]]
-
-
-def test_labels_counted_are_those_of_train_unless_all_are_asked_for():
+def test_gold_predicted_and_counted_labels():
+    assert metrics.count_gold(make_input()).tolist() == [2, 0, 1]  # with those that no training document has
+    assert metrics.find_predicted(make_input()).tolist() == [[True, True], [True, False], [True, True]]  # −1 with a score is outside gold
     assert metrics.labels_counted(make_input()).tolist() == [True, True, False]
     assert metrics.labels_counted(make_input(settings={"label_set": "all"})).all()
 
@@ -114,14 +108,11 @@ def test_a_wanted_cut_off_is_computed_beside_the_others(make_random, families):
     assert len(names) == len(set(names))
 
 
-def test_values_are_chosen_in_the_order_asked_for(make_random, families):
+def test_values_are_chosen_in_the_order_asked_for_and_a_misspelt_one_gets_a_near_name(make_random, families):
     values = compute_families(families, make_random(0))
     assert [m.name for m in choose(values, ["MAP", "P@1", "MAP"], {})] == ["MAP", "P@1"]
-
-
-def test_a_misspelt_metric_gets_a_near_name(make_random, families):
     with pytest.raises(UsageError) as caught:
-        choose(compute_families(families, make_random(0)), ["micro_F1"], {})
+        choose(values, ["micro_F1"], {})
     assert "did you mean 'micro-F1'" in caught.value.expected
 
 

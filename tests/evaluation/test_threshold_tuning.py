@@ -411,6 +411,7 @@ def test_json_holds_all_figures(given):
     ("target", "said"),
     [
         ("precision=0.9", ["NOT REACHED: precision=0.9; measured 70.0%; 90% is still inside the 90% interval"]),
+        ("precision=0.9", ["NOT REACHED: precision=0.9; no label is assigned"]),
         ("precision=0.95", ["NOT REACHED: precision=0.95; measured 70.0%"]),
         ("precision=0.7", []),
         ("recall=0.5", ["NOT REACHED: recall=0.5; measured 40.0%"]),
@@ -419,20 +420,10 @@ def test_json_holds_all_figures(given):
     ],
 )
 def test_a_target_that_is_not_reached_is_told(given, target, said):
-    assert _missed(given, target, 0.7) == said
-
-
-def test_nothing_assigned_reaches_no_precision(given):
-    assert _missed(given, "precision=0.9", None) == ["NOT REACHED: precision=0.9; no label is assigned"]
-
-
-def _missed(given, target, precision):
     content, golds = deepcopy(given[0]), given[1]
-    validation = content["splits"]["validation"]
-    validation["assign"] |= {
-        "precision": {"value": precision, "low": 0.5, "high": 0.92},
-        "recall": {"value": 0.4, "low": None, "high": None},
-    }
+    validation, precision = content["splits"]["validation"], None if "no label" in "".join(said) else 0.7
+    shares = {"precision": {"value": precision, "low": 0.5, "high": 0.92}, "recall": {"value": 0.4, "low": None, "high": None}}
+    validation["assign"] |= shares
     validation["review"]["recall"]["value"] = 0.35
     tables = make_decision_tables({**content, "target": target}, golds)
-    return [note for note in tables[0].notes if note.startswith("NOT REACHED")]
+    assert [note for note in tables[0].notes if note.startswith("NOT REACHED")] == said

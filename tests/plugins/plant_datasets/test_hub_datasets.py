@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from plant_datasets import HubOptions, hub_datasets
 
-from plant_cli.api import DataError, DataSection, Dataset
+from plant_cli.api import DataError, DataSection
 
 
 def test_numbers_of_classes_become_names_and_a_plain_data_set_is_split(tmp_path: Path) -> None:
@@ -65,25 +65,15 @@ def save(path: Path, **sizes: int) -> DataSection:
     return DataSection(path=str(path))
 
 
-def read(dataset: Dataset) -> pl.DataFrame:
-    """The documents of all splits."""
-    return pl.concat(part.collect() for part in dataset.splits.values())
-
-
-def test_splits_of_unknown_names_are_taken_together_where_no_other_is_there(tmp_path: Path) -> None:
-    dataset = hub_datasets.load(save(tmp_path / "two", first=30, second=20), HubOptions())
-    documents = read(dataset)
-    assert documents.height == 50
+@pytest.mark.parametrize("sizes", [{"first": 30, "second": 20}, {"all": 30}])
+def test_splits_of_unknown_names_are_taken_together_where_no_other_is_there(tmp_path: Path, sizes: dict[str, int]) -> None:
+    dataset = hub_datasets.load(save(tmp_path / "one", **sizes), HubOptions())
+    documents = pl.concat(part.collect() for part in dataset.splits.values())
     assert documents["doc_id"].is_unique().all()
-    assert set(documents["text"]) == {f"first {i}" for i in range(30)} | {f"second {i}" for i in range(20)}
-    assert [remark for remark in dataset.remarks if "left out" in remark] == []
-    assert any("no split of a known name, only first, second: split 80/10/10" in remark for remark in dataset.remarks)
-
-
-def test_one_split_of_an_unknown_name_is_not_called_left_out(tmp_path: Path) -> None:
-    dataset = hub_datasets.load(save(tmp_path / "one", all=30), HubOptions())
-    assert read(dataset).height == 30
-    assert dataset.remarks == [f"{tmp_path / 'one'} has no split of a known name, only all: split 80/10/10 by a hash of each text"]
+    assert sorted(documents["text"]) == sorted(f"{name} {i}" for name, size in sizes.items() for i in range(size))
+    assert dataset.remarks == [
+        f"{tmp_path / 'one'} has no split of a known name, only {', '.join(sizes)}: split 80/10/10 by a hash of each text"
+    ]
 
 
 def test_splits_of_other_names_are_left_out_beside_known_ones(tmp_path: Path) -> None:

@@ -223,32 +223,27 @@ FOREIGN = pl.DataFrame(
 )
 
 
-def suggestion(table: pl.DataFrame, **columns: str) -> str:
-    return table_corpora._missing_column("text", "--text-column", table.lazy(), DataSection(**columns), "korpus.csv").todo
-
-
-def test_all_columns_that_are_not_there_are_suggested_at_once() -> None:
-    expected = "--text-column 'Der Inhalt' --labels-column Schlagwoerter --split-column Teil"
-    assert suggestion(FOREIGN) == f"name the right one with --text-column; by what is in the columns perhaps {expected}"
-
-
-def test_what_is_named_rightly_is_not_suggested() -> None:
-    assert suggestion(FOREIGN, labels_column="Schlagwoerter", split_column="Teil").endswith("perhaps --text-column 'Der Inhalt'")
-
-
-def test_a_column_of_lists_holds_the_labels() -> None:
-    table = FOREIGN.with_columns(codes=pl.col("Schlagwoerter").str.split("|"))
-    assert "--labels-column codes" in suggestion(table)
-
-
-def test_a_document_is_no_name_of_a_column() -> None:
-    table = FOREIGN.rename({"Der Inhalt": "The patient has " + "pain and " * 20})
-    assert "--text-column" not in suggestion(table).partition("perhaps")[2]
-    assert len(suggestion(table)) < 200
-
-
-def test_nothing_is_suggested_where_nothing_is_like_it() -> None:
-    assert suggestion(pl.DataFrame({"a": [1, 2], "b": [0.5, None]})) == "name the right one with --text-column"
+@pytest.mark.parametrize(
+    ("table", "named", "todo"),
+    [
+        (FOREIGN, {}, "--text-column 'Der Inhalt' --labels-column Schlagwoerter --split-column Teil"),
+        (FOREIGN, {"labels_column": "Schlagwoerter", "split_column": "Teil"}, "--text-column 'Der Inhalt'"),
+        (
+            FOREIGN.with_columns(codes=pl.col("Schlagwoerter").str.split("|")),  # a column of lists holds the labels
+            {},
+            "--text-column 'Der Inhalt' --labels-column codes --split-column Teil",
+        ),
+        (
+            FOREIGN.rename({"Der Inhalt": "The patient has pain and " * 9}),
+            {},
+            "write the names of the columns on a line above it, such as text,labels",
+        ),
+        (pl.DataFrame({"a": [1, 2], "b": [0.5, None]}), {}, "name the right one with --text-column"),
+    ],
+)
+def test_all_columns_that_are_not_there_are_suggested_at_once(table: pl.DataFrame, named: dict[str, str], todo: str) -> None:
+    error = table_corpora._missing_column("text", "--text-column", table.lazy(), DataSection(**named), "korpus.csv")
+    assert error.todo.removeprefix("name the right one with --text-column; by what is in the columns perhaps ") == todo
 
 
 @pytest.mark.parametrize(
