@@ -177,7 +177,7 @@ SPECS = (
         sections=("machine",),
         writes=False,
         takes=("tag", "force"),
-        examples=("plant export model-folder --merge", "plant suggest new.csv --run model-folder"),
+        examples=("plant export model-folder --merge", "plant export model-folder --tag baseline --force"),
     ),
     look(
         name="explain",

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 from pathlib import Path
 from typing import Any, cast
 
 from plant_cli import __version__
-from plant_cli.api import Column, ComponentError, Corpus, ExportableBackbone, Result, StageContext, Table, UsageError
+from plant_cli.api import Column, ComponentError, Corpus, ExportableBackbone, Reporter, Result, StageContext, Table, UsageError
 from plant_cli.commands.command_options import ExportOptions
+from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.files import hash_file, replacing_folder, write_json
+from plant_cli.data.languages import describe_languages
 from plant_cli.network.assembly import WEIGHTS, Network, load_network
 from plant_cli.runs.folder import current_time
 from plant_cli.runs.model_copies import copy_model
+from plant_cli.scoring.fused_scorers import FusedScorers
 from plant_cli.scoring.models import has_network
+from plant_cli.scoring.read_model import BUILT_IN_SCORERS, REDUCERS
+from plant_cli.scoring.read_model import __file__ as READER_SOURCE
 from plant_cli.scoring.scorer_files import read_scorers
 
 CARD = "export.json"
 DECODER = f"finetune/{WEIGHTS}"
 EXPORTED_LABELS_FILE = "labels.json"
+READER_FILE, LANGUAGES_FILE = "read_model.py", "languages.json"
 EXPORT_FORMAT = 2
 
 
@@ -28,7 +35,9 @@ def run(context: StageContext, options: ExportOptions) -> Result:
     target = _writable(options, force=context.force)
     corpus = context.corpus()
     source = context.input("finetune", context.tag)
-    read_scorers(source, corpus.labels, corpus.analyser, context.component)  # damaged files are refused before anything is written
+    combination = read_scorers(
+        source, corpus.labels, corpus.analyser, context.component
+    )  # damaged files are refused before anything is written
     network = _load(context, source, corpus) if has_network(source) else None
     labels = zip(corpus.labels.ids, corpus.labels.titles, corpus.labels.train_counts, strict=True)
     relevance = context.find_input("mig") if network is not None and network.needs_words else None
@@ -37,6 +46,8 @@ def run(context: StageContext, options: ExportOptions) -> Result:
         copy_model(context.run_path, {"finetune": source, **({} if relevance is None else {"mig": relevance})}, folder)
         if network is not None:
             written = dict(cast("ExportableBackbone", network.backbone).export(folder, merge=options.merge))
+        elif combination is not None and combination.scorers is not None:
+            _add_reader(folder, combination.scorers, context.reporter)
         write_json(folder / EXPORTED_LABELS_FILE, [{"label": label, "title": title, "documents": n} for label, title, n in labels])
         files = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
         hashes = {name: hash_file(path) for name, path in files.items()}
@@ -51,6 +62,18 @@ def run(context: StageContext, options: ExportOptions) -> Result:
     table = Table(title=f"Exported to {target}", columns=columns, rows=list(sizes.items()), notes=[f"{CARD} says what each is"])
     next_step = f"plant suggest --run {shlex.quote(str(target))} --text TEXT"
     return Result(tables=[table], data={"folder": str(target), "backbone": written, "files": hashes}, next_step=next_step)
+
+
+def _add_reader(folder: Path, scorers: FusedScorers, reporter: Reporter) -> None:
+    """The file that reads the model without plant, if it knows all parts."""
+    methods = CorpusRecord.read(folder / "corpus").analyser.methods
+    unknown = sorted({one.name for one in scorers.scorers}.difference(BUILT_IN_SCORERS) | {*methods.values()}.difference(REDUCERS))
+    if unknown:
+        reporter.note(f"{READER_FILE} is left out: it does not know {', '.join(unknown)}")
+        return
+    shutil.copyfile(READER_SOURCE, folder / READER_FILE)
+    if len(methods) > 1:
+        write_json(folder / LANGUAGES_FILE, describe_languages())
 
 
 def _load(context: StageContext, source: Path, corpus: Corpus) -> Network:
