@@ -283,10 +283,13 @@ class DataSection(Options):
     vocabulary_language: str | None = option(
         None, "Language of the vocabulary's titles, such as de (default: that of the documents, else en)."
     )
+    label_edits: str | None = option(
+        None, "Labels to add, rename, merge, split or retire when the corpus is read: a table as of `plant labels diff`.", path=True
+    )
     zero_shot: bool = option(
         False,
         "Also index labels that have a title but no training document: the scorer titles can suggest them. Deprecated labels are left out. "
-        "Only for models without a network.",
+        "A network learns them from their titles.",
     )
     evidence: str | None = option(
         None,

@@ -217,6 +217,35 @@ SPECS = (
             "plant finetune --init random --tag baseline",
         ),
     ),
+    tool(
+        name="labels diff",
+        summary="What a new edition of a vocabulary does to the labels of a model: a table of edits to look at and change.",
+        options=options.LabelsDiffOptions,
+        run="plant_cli.commands.labels_edited:diff",
+        help="Labels that are added, renamed, merged, split or retired, by id; what replaces a label is read of SKOS (isReplacedBy), of a "
+        "column replaced_by, or of --mapping. Nothing in the run changes.",
+        takes=("force",),
+        examples=(
+            "plant labels diff plant-run subjects-2026.ttl",
+            "plant labels diff plant-run icd10cm_order_2026.txt --old icd10cm_order_2025.txt --mapping conversions.csv",
+        ),
+    ),
+    StageSpec(
+        name="labels apply",
+        summary="A new run with edited labels, which goes on from the model of another run.",
+        options=options.LabelsApplyOptions,
+        run="plant_cli.commands.labels_edited:apply",
+        help="Edits are made in the order of the rows: add, rename, merge, split, retire; example: a text that has the label. Scorers are "
+        "fitted anew, in seconds. A network goes on from its weights and trains again: known labels keep their rows, new ones start from "
+        "their title. A label keeps its id when it is renamed.",
+        sections=("machine",),
+        writes=False,
+        locks=True,
+        examples=(
+            "plant labels apply plant-run label-edits.csv --run edited",
+            "plant labels apply edited more-edits.csv --run edited-again",
+        ),
+    ),
     by_hand(
         name="mig",
         summary="Find the words that indicate each label (exact mutual information gain, training documents only).",

@@ -554,6 +554,24 @@ class ExplainOptions(Options):
     id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).", value="COLUMN")
 
 
+class LabelsDiffOptions(Options):
+    """Options of `labels diff`."""
+
+    path: str = option(help="The run with the model.", argument=True, path=True)
+    vocabulary: str = option(help="The new edition: a table, SKOS, or a classification such as ICD.", argument=True, path=True)
+    output: str = everyday("label-edits.csv", "The table of edits, to look at and change.", short="-O", min_length=1, value="FILE")
+    mapping: str | None = everyday(None, "What replaces what: a table with the columns old and new.", path=True)
+    old: str | None = everyday(None, "The earlier edition: its labels are not new, even if no document has them.", path=True)
+    language: str | None = option(None, "Language of the titles, such as de (default: as in the run's corpus).")
+
+
+class LabelsApplyOptions(Options):
+    """Options of `labels apply`."""
+
+    path: str = option(help="The run with the model; it does not change.", argument=True, path=True)
+    edits: str = option(help="The table of edits, with the columns edit, label, title, into, description, text.", argument=True, path=True)
+
+
 class ReviewExportOptions(Options):
     """Options of `review export`."""
 

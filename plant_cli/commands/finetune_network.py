@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 
 from plant_cli.api import Column, Result, StageContext, Table
 from plant_cli.api.context import with_tag
 from plant_cli.commands.finetune import describe_gain, describe_threshold, list_scorers, tabulate_parts, tell_calibration
+from plant_cli.data.changed_labels import read_label_edits
 from plant_cli.data.files import read_json
 from plant_cli.network.assembly import WEIGHTS, EarlierNetwork
 from plant_cli.network.design import DESIGN_FILE
@@ -41,7 +43,12 @@ def _find_earlier(context: StageContext) -> EarlierNetwork | None:
     if before is None:
         return None
     row_of = {label: row for row, label in enumerate(before)}
-    rows = np.array([row_of.get(label, -1) for label in context.corpus().labels.ids], dtype=np.int64)
+    edits = context.data.label_edits
+    origins = (
+        {} if edits is None else read_label_edits(Path(edits)).origins
+    )  # a new label that others were merged into has the row of the first
+    found = ([label, *origins.get(label, ())] for label in context.corpus().labels.ids)
+    rows = np.array([next((row_of[name] for name in names if name in row_of), -1) for names in found], dtype=np.int64)
     earlier = EarlierNetwork(folder=folder, labels=len(before), rows=rows)
     context.reporter.note(f"the network goes on from its weights; {earlier.new_labels:,} of {len(rows):,} labels are new to it")
     return earlier

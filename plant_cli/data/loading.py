@@ -21,6 +21,7 @@ from plant_cli.api import (
     UsageError,
     first_line,
 )
+from plant_cli.data.changed_labels import read_label_edits
 from plant_cli.data.corpus_files import SPLITS_FILE, CorpusRecord
 from plant_cli.data.lines import watching
 from plant_cli.data.splits import take_subset
@@ -64,6 +65,8 @@ def load_dataset(context: StageContext, data: DataSection, tell: Callable[[str],
         labels, said = apply_vocabulary(dataset, data.model_copy(update={"vocabulary": vocabulary}))
         dataset = replace(dataset, labels=labels, files=[*dataset.files, vocabulary])
         remarks += said
+    if data.label_edits is not None:
+        dataset = read_label_edits(Path(data.label_edits)).apply(dataset)
     for remark in remarks:
         context.reporter.note(remark)
     if tell is not None:

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from plant_cli.api import SPLITS, DataSection, Dataset, Reporter, WordRule
+from plant_cli.data.changed_labels import read_label_edits
 from plant_cli.data.checks import REQUIRED, Finding, examine_documents, find_unseen_labels
 from plant_cli.data.corpus_files import (
     DOCUMENTS_FILE,
@@ -60,7 +61,10 @@ def prepare(
         left_out["train"] = [*left_out.get("train", []), *growth.leaks]
         raw["train"] = raw["train"].filter(~pl.col("doc_id").is_in(growth.leaks))
     titles = read_titles(dataset, reporter)
-    titled = find_titled(titles) if section.zero_shot else titles.clear()
+    titled = find_titled(titles)
+    if not section.zero_shot:
+        added = [] if section.label_edits is None else [*read_label_edits(Path(section.label_edits)).added]
+        titled = titled.filter(pl.col("label").is_in(added))
     _report(find_unseen_labels(raw, titles, titled), reporter)
     source = {name: tidy(digest) for name, digest in raw.items()}
     evidence, findings = read_evidence(dataset, source)

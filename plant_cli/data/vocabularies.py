@@ -152,12 +152,9 @@ def apply_vocabulary(dataset: Dataset, data: DataSection) -> tuple[pl.LazyFrame,
     spelling of the documents.
     """
     used = find_used_labels(dataset)
-    purpose = _describe(dataset, used, data.vocabulary_language)
-    table, remarks = read_vocabulary(Path(str(data.vocabulary)), purpose, data.encoding)
-    aligned, said = align(table, used)
-    table = _respell(table, aligned, used)
+    table, remarks = read_respelled(Path(str(data.vocabulary)), _describe(dataset, used, data.vocabulary_language), data.encoding)
     found = table.join(used.to_frame("label"), on="label", how="semi")
-    remarks += [*said, f"{found.height:,} of {used.len():,} labels of the documents are in {data.vocabulary}"]
+    remarks += [f"{found.height:,} of {used.len():,} labels of the documents are in {data.vocabulary}"]
     outdated = found.filter(pl.col("deprecated"))
     if outdated.height:
         label, instead = outdated.row(0, named=True)["label"], outdated["replaced_by"][0].to_list()
@@ -166,6 +163,13 @@ def apply_vocabulary(dataset: Dataset, data: DataSection) -> tuple[pl.LazyFrame,
     silent = SilentReporter()
     own = read_titles(dataset, silent)
     return _complete(table, own).lazy(), [*remarks, *silent.notes]
+
+
+def read_respelled(path: Path, purpose: Purpose, encoding: str | None = None) -> tuple[pl.DataFrame, list[str]]:
+    """A vocabulary as `read_vocabulary` gives it, in the spelling of the labels that are used."""
+    table, remarks = read_vocabulary(path, purpose, encoding)
+    aligned, said = align(table, purpose.used)
+    return _respell(table, aligned, purpose.used), [*remarks, *said]
 
 
 def resolve_titles(dataset: Dataset, data: DataSection) -> Dataset:

@@ -127,7 +127,9 @@ def grow_corpus(context: RunContext, run: Run) -> StoredCorpus | None:
         former.rename(run.corpus_path)
     remove(former)
     remove(coming)
-    if run.header.data_hash is None or (not any(map(_has_changed, run.header.sources.items())) and _is_same_file(context.data.path, run)):
+    named = (context.data.path, *filter(None, [context.data.label_edits]))
+    same = not any(map(_has_changed, run.header.sources.items())) and all(_is_same_file(path, run) for path in named)
+    if run.header.data_hash is None or same:
         return None
     if context.data.path is None:
         raise UsageError(
@@ -136,7 +138,9 @@ def grow_corpus(context: RunContext, run: Run) -> StoredCorpus | None:
             expected="a run whose corpus is a table or a folder",
             todo="leave --continue out, or start another run with --run DIR",
         )
-    _refuse_other_options(context.data, open_corpus(run.corpus_path, partial(_load_again, context, run)), run, may_differ=COLUMNS)
+    _refuse_other_options(
+        context.data, open_corpus(run.corpus_path, partial(_load_again, context, run)), run, may_differ=(*COLUMNS, "label_edits")
+    )
     dataset = load_dataset(context, context.data)
     sources = hash_files(dataset)
     if sorted(sources.values()) == sorted(run.header.sources.values()):
@@ -198,10 +202,10 @@ def _stop(context: RunContext) -> None:
 
 def _refuse_other_options(data: DataSection, corpus: StoredCorpus, run: Run, may_differ: Collection[str] = ()) -> None:
     now = data.model_dump(mode="json")
-    for key, before in corpus.record.source.items():
+    for key, before in {"label_edits": None, **corpus.record.source}.items():
         if key in ("path", "dataset", "rejects", *may_differ) or now.get(key) == before:
             continue
-        if key in ("vocabulary", "titles", "evidence") and now.get(key) is not None and _is_source(now[key], run):
+        if key in ("vocabulary", "titles", "evidence", "label_edits") and now.get(key) is not None and _is_source(now[key], run):
             continue
         again = "leave the option out" if before is None else f"give it again: --set data.{key}={shlex.quote(json.dumps(before))}"
         raise ArtefactError(

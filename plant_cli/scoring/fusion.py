@@ -148,11 +148,14 @@ def fit_fusion(
         return known
     able = np.zeros(scorers, dtype=np.bool_)  # scorers that need no training document of a label are asked alone
     able[: len(zero_shot)] = zero_shot
-    once, weights = train_counts[pairs.labels] == 1, np.zeros(scorers)
-    if right[once].any():
-        rare = FrequencyLinear.fit(pairs.values[once][:, able], right[once], counts[once], knots=(1.0,), penalty=strength)
+    weights = np.zeros(scorers)
+    if right.any():
+        fewest = train_counts[pairs.labels[right]].min()  # most often one
+        rarest = train_counts[pairs.labels] == fewest
+        rare = FrequencyLinear.fit(pairs.values[rarest][:, able], right[rarest], counts[rarest], knots=(1.0,), penalty=strength)
         weights[able] = rare.weights[:, 0]
-        bias = float(rare.bias[0] + np.log((train_counts == 1).sum() / (train_counts == 0).sum()))
+        share = min(1.0, (train_counts == fewest).sum() / (train_counts == 0).sum())  # none is likelier than one of these labels
+        bias = float(rare.bias[0] + np.log(share))
     else:
         weights[able], bias = 1.0 / max(1, int(able.sum())), NOTHING_LEARNED
     return FrequencyLinear(

@@ -33,7 +33,6 @@ from plant_cli.api import (
     Split,
     StageContext,
     TracedBackbone,
-    UsageError,
     promises,
 )
 from plant_cli.api.functions import Promise
@@ -304,7 +303,6 @@ class Setup:
 def set_up(given: Inputs, options: TrainingOptions, *, freeze_backbone: bool, titles: bool = False) -> Setup:
     """Build the network, with what was planted, and tokenise train and validation; states of a frozen backbone are cached."""
     corpus = given.corpus
-    require_documents(corpus.labels)
     hardware = choose_hardware(given.machine)
     if hardware.device.type == "cuda" and hardware.dtype == torch.float32 and given.machine.precision != "fp32":
         given.session.reporter.warn("this graphics card has no bf16: all is computed in fp32, which takes longer and more memory")
@@ -331,34 +329,32 @@ def set_up(given: Inputs, options: TrainingOptions, *, freeze_backbone: bool, ti
     (train, words), (validation, validation_words) = (
         (corpus.split(name), given.words(name) if given.statistics is not None or network.needs_words else None) for name in SPLITS[:2]
     )
-    if titles:
+    bare = 0 in corpus.labels.train_counts
+    if titles or bare:
         documents = len(train)
-        train = add_titles(train, corpus.labels, given.session.reporter)
+        train = add_titles(train, corpus.labels, given.session.reporter, every=titles)
         if words is not None:
             words = join_documents([words, number_words(map(corpus.analyser.spell, train.texts[documents:]))])
     return Setup(
         network=network,
         hardware=hardware,
-        train=_open("train with titles" if titles else "train", train, words, given, network, hardware, cache, options),
+        train=_open(
+            "train with titles" if titles else "train with new titles" if bare else "train",
+            train,
+            words,
+            given,
+            network,
+            hardware,
+            cache,
+            options,
+        ),
         validation=_open("validation", validation, validation_words, given, network, hardware, cache, options),
     )
 
 
-def require_documents(labels: LabelIndex) -> None:
-    """Refuse labels without training documents: a network would learn that they are never right."""
-    count = sum(number == 0 for number in labels.train_counts)
-    if count:
-        raise UsageError(
-            f"{count:,} of the {len(labels):,} labels have no training document (--zero-shot), and a network learns from documents alone",
-            where="the run's corpus, option zero_shot",
-            expected="a model of scorers, of which titles needs no training document, or labels of train alone",
-            todo="plant finetune --no-network; or a run of its own without --zero-shot",
-        )
-
-
-def add_titles(split: Split, labels: LabelIndex, reporter: Reporter) -> Split:
-    """A split with the title of each label as a further document, which has that label alone."""
-    titled = [label for label, title in enumerate(labels.titles) if title]
+def add_titles(split: Split, labels: LabelIndex, reporter: Reporter, *, every: bool = True) -> Split:
+    """A split with the title of each label, or of each without a training document, as a further document, which has that label alone."""
+    titled = [label for label, title in enumerate(labels.titles) if title and (every or not labels.train_counts[label])]
     if not titled:
         reporter.warn("no label has a title: --title-documents changes nothing (give titles with --titles FILE)")
         return split

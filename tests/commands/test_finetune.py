@@ -202,6 +202,13 @@ def test_scorers_alone_suggest_labels_that_have_a_title_and_no_training_document
     assert any("stone in the kidney" in str(row) for row in why.tables[0].rows)
 
 
+def test_a_network_learns_labels_without_training_documents_from_their_titles(titled: Any) -> None:
+    for stage in ("mig", "pretrain-attn", "finetune"):
+        titled(stage, "finetune.network=true", "finetune.scorers=[]", "finetune.epochs=2")
+    titled("predict")
+    assert set(pl.read_parquet(titled.path / "predict" / "predictions.parquet")["labels"].explode()) == {"a", "b", "c"}
+
+
 @pytest.mark.parametrize("tune", ["micro-F1", "per-label"])
 def test_labels_without_training_documents_have_thresholds_of_their_own(titled: Any, tune: str) -> None:
     titled("finetune", f"finetune.tune={tune}")

@@ -181,31 +181,36 @@ def test_a_document_of_one_candidate_says_how_far_it_stands_out() -> None:
     assert found.floors.tolist() == [[pytest.approx(-1)]]
 
 
-def test_labels_without_documents_are_weighed_as_those_that_lose_their_only_one() -> None:
-    """By a plain logistic regression on the labels of one document; the offset shares as many right labels among as many as there are."""
+@pytest.mark.parametrize(("labels", "fewest"), [(35, 1), (24, 1), (35, 2)])
+def test_labels_without_documents_are_weighed_as_those_of_fewest(labels: int, fewest: int) -> None:
+    """By a plain logistic regression on the labels of one document, or of the fewest; the offset shares as many right labels among as many
+    as there are, and gives none of them more than one of these labels has.
+    """
     chance = np.random.default_rng(0)
-    gold = np.zeros((40, 35), dtype=np.int64)
-    gold[np.arange(10), np.arange(10)] = 1  # ten labels of one document; the fifteen from 20 on have none
+    gold = np.zeros((40, labels), dtype=np.int64)
+    gold[np.arange(10), np.arange(10)] = gold[np.arange(10, 10 * fewest), np.arange(10)[: 10 * fewest - 10]] = (
+        1  # ten labels of one document; those from 20 on have none
+    )
     gold[:, 10:20] = chance.random((40, 10)) < 0.3
     counts, right = gold.sum(axis=0), csr_array(gold)
     pairs = gather_pairs([drawn_scores(right, seed, 2.0) for seed in (0, 1)])
     found = fit_fusion(pairs, right, counts, left_out=True, zero_shot=[False, True])
     assert found.knots.tolist() == [0, *FUSION_KNOTS]
-    once = counts[pairs.labels] == 1
+    once = counts[pairs.labels] == fewest
     design = np.stack([pairs.values[once, 1], np.ones(once.sum())], axis=1)
     weight, bias = fit_logistic(design, gold[pairs.rows[once], pairs.labels[once]] == 1, 0.03 * 40, np.zeros(2))
     np.testing.assert_allclose(found.weights[:, 0], [0, weight])
-    assert found.bias[0] == pytest.approx(bias + math.log(10 / 15))
-    rare = fuse(found, pairs, counts).dense(np.arange(40))[:, 25]
+    assert found.bias[0] == pytest.approx(bias + min(0, math.log(10 / (labels - 20))))
+    rare = fuse(found, pairs, counts).dense(np.arange(40))[:, 23]
     listed = {(row, label): value for row, label, value in zip(pairs.rows, pairs.labels, pairs.values[:, 1], strict=True)}
-    expected = [weight * listed.get((row, 25), pairs.floors[row, 1]) + found.bias[0] for row in range(40)]
+    expected = [weight * listed.get((row, 23), pairs.floors[row, 1]) + found.bias[0] for row in range(40)]
     np.testing.assert_allclose(rare, expected, rtol=1e-5)
 
 
-def test_without_labels_of_one_document_all_scorers_that_need_none_count_alike(drawn: Drawn) -> None:
+def test_without_a_right_label_all_scorers_that_need_no_document_count_alike(drawn: Drawn) -> None:
     pairs = gather_pairs([drawn_scores(drawn.gold, seed, 1.0) for seed in (0, 1, 2)])
     counts = np.where(drawn.train_counts == 1, 0, drawn.train_counts)
-    found = fit_fusion(pairs, drawn.gold, counts, left_out=False, zero_shot=[True, False, True])
+    found = fit_fusion(pairs, csr_array(drawn.gold.shape, dtype=np.int64), counts, left_out=False, zero_shot=[True, False, True])
     assert found.weights[:, 0].tolist() == [0.5, 0, 0.5]
 
 

@@ -66,6 +66,8 @@ def test_titles_are_documents_with_their_label_alone() -> None:
     assert found.doc_ids == ["d", "title of a", "title of c"]
     assert found.gold.toarray().tolist() == [[1, 1, 0], [1, 0, 0], [0, 0, 1]]
     assert found.unseen.shape == (3, 2)
+    bare = LabelTable(ids=["a", "b", "c"], titles=["Fever", None, "Cough"], train_counts=[1, 1, 0])
+    assert add_titles(split, bare, SilentReporter(), every=False).texts == ["fever", "Cough"]
 
 
 def test_without_titles_nothing_is_added_and_that_is_told() -> None:

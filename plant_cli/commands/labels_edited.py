@@ -1,0 +1,225 @@
+"""`plant labels`: a new edition of a vocabulary compared with the labels of a model, and a model with the labels of now."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+
+from plant_cli.api import ArtefactError, Column, DataError, DataSection, Result, StageContext, Table, UsageError
+from plant_cli.commands.command_options import LabelsApplyOptions, LabelsDiffOptions
+from plant_cli.data.changed_labels import EDIT_COLUMNS, EDIT_KINDS, ChangedLabels, make_edits, read_edit_rows
+from plant_cli.data.concepts import Purpose
+from plant_cli.data.corpus_files import CorpusRecord, read_labels
+from plant_cli.data.documents import find_used_labels
+from plant_cli.data.files import refuse_replacing, remove, require_free
+from plant_cli.data.loading import load_dataset
+from plant_cli.data.tables import collect, guard_cells, output_format, scan_table, write_table
+from plant_cli.data.vocabularies import read_respelled, read_titles
+from plant_cli.runs.folder import CACHE, HEADER_NAME, Run
+from plant_cli.runs.lock import hold_lock
+
+OF_EACH_KIND = 5  # edits of a kind in the table
+FEWEST_FOUND = 0.5  # share of the labels in the new vocabulary below which it may be another one
+KEPT_EDITS = "label-edits.csv"
+REMADE = ("mig", "pretrain-attn", "finetune", "predict", "eval")  # stages that the new run has anew, where the other one has them
+Row = dict[str, str | None]
+
+
+def diff(context: StageContext, options: LabelsDiffOptions) -> Result:
+    """Compare a vocabulary with the labels of a run, and write the edits that lead to it."""
+    output = Path(options.output)
+    refuse_replacing(options.output, options.vocabulary, options.mapping, options.old)
+    require_free(output, force=context.force)
+    output_format(output)
+    run = Run.open(Path(options.path))
+    labels = read_labels(run.corpus_path)
+    purpose = Purpose(options.language or CorpusRecord.read(run.corpus_path).source.get("vocabulary_language"), labels["label"])
+    new, remarks = read_respelled(Path(options.vocabulary), purpose)
+    for remark in remarks:
+        context.reporter.note(remark)
+    found = labels.join(new, on="label", how="semi").height
+    if found < FEWEST_FOUND * labels.height:
+        context.reporter.warn(
+            f"only {found:,} of the {labels.height:,} labels of the run are in {options.vocabulary}: is it the right one?"
+        )
+    mapping = _read_mapping(options.mapping)
+    earlier = set(labels["label"]) if options.old is None else {*labels["label"], *read_respelled(Path(options.old), purpose)[0]["label"]}
+    if options.old is None:
+        context.reporter.note("labels that the run does not have count as added; --old names the earlier edition, whose labels are not new")
+    rows = list(_find_edits(labels, new, mapping, earlier))
+    edits = make_edits(rows, options.vocabulary, set(labels["label"]))
+    write_table(guard_cells(pl.DataFrame(rows, schema=dict.fromkeys(EDIT_COLUMNS, pl.String))), output)
+    counts = dict(zip(labels["label"], labels["train_count"], strict=True))
+    titles = {row["label"]: row["title"] for row in labels.iter_rows(named=True)}
+    table = _tabulate(rows, f"Edits, in {output}", counts, titles)
+    command = f"plant labels apply {shlex.quote(options.path)} {shlex.quote(options.output)} --run NEW"
+    return Result(
+        tables=[table], data={"edits": rows, "written": str(output)}, summary=dict(edits.counts), next_step=f"look at it, then {command}"
+    )
+
+
+def _read_mapping(path: str | None) -> dict[str, list[str]]:
+    """What replaces each label, by a table of two columns, old and new; with `old` and `new` among more, these."""
+    if path is None:
+        return {}
+    table = collect(scan_table(Path(path)), path)
+    names = ["old", "new"] if {"old", "new"} <= {*table.columns} else table.columns
+    if len(names) != 2:
+        expected, todo = "two columns, old and new", "name the columns old and new"
+        raise DataError(f"the mapping has {len(names)} columns", where=f"{path}: {', '.join(names)}", expected=expected, todo=todo)
+    pairs = table.select(pl.col(names).cast(pl.String).str.strip_chars()).drop_nulls().unique(maintain_order=True)
+    mapping: dict[str, list[str]] = {}
+    for old, successor in pairs.iter_rows():
+        if old != successor:
+            mapping.setdefault(old, []).append(successor)
+    return mapping
+
+
+def _find_edits(labels: pl.DataFrame, new: pl.DataFrame, mapping: Mapping[str, Sequence[str]], earlier: set[str]) -> Iterator[Row]:
+    """The edits from the labels of a run to a vocabulary: additions first, since others may need them."""
+    current = {row["label"]: row for row in new.filter(~pl.col("deprecated")).iter_rows(named=True)}
+    replaced = {**dict(new.filter(pl.col("deprecated")).select("label", "replaced_by").iter_rows()), **mapping}
+    old = dict(labels.select("label", "title").iter_rows())
+    successors = {label: _follow(label, replaced, current) for label in old if label not in current or label in mapping}
+    needed = {one for found in successors.values() for one in found}
+    for label, row in current.items():
+        if label not in old and (label in needed or label not in earlier) and row["title"]:
+            yield _edit("add", label, title=row["title"], description=row["description"])
+    for label, title in old.items():
+        renamed = current[label]["title"] if label in current and label not in successors else None
+        if renamed and renamed != title:
+            yield _edit("rename", label, title=renamed)
+    for label, found in successors.items():
+        kind = ("retire", "merge", "split")[min(len(found), 2)]
+        if found != [label]:
+            yield _edit(kind, label, title=old[label], into="|".join(found) or None)
+
+
+def _follow(label: str, replaced: Mapping[str, Sequence[str]], current: Mapping[str, object]) -> list[str]:
+    """The labels of now that replace a label, over those that were replaced in turn; a circle leads nowhere."""
+    waiting, seen, found = list(replaced.get(label, ())), {label}, list[str]()
+    while waiting:
+        one = waiting.pop(0)
+        if one in current and one not in found:
+            found.append(one)
+        elif one not in seen:
+            seen.add(one)
+            waiting += replaced.get(one, ())
+    return found
+
+
+def _edit(kind: str, label: str, **cells: str | None) -> Row:
+    return {**dict.fromkeys(EDIT_COLUMNS), "edit": kind, "label": label, **cells}
+
+
+def _tabulate(rows: Sequence[Row], title: str, counts: Mapping[str, int], titles: Mapping[str, str | None]) -> Table:
+    """The first edits of each kind, and how many there are."""
+    of_kind = Counter(row["edit"] for row in rows)
+    shown = [row for kind in EDIT_KINDS for row in [row for row in rows if row["edit"] == kind][:OF_EACH_KIND]]
+    cells = [
+        [
+            row["edit"],
+            row["label"],
+            titles.get(str(row["label"])),
+            row["title"] if row["edit"] in ("add", "rename") else row["into"],
+            counts.get(str(row["label"]), 0),
+        ]
+        for row in shown
+    ]
+    columns = [*(Column(name=name) for name in ("edit", "label", "title", "becomes")), Column(name="training documents", kind="count")]
+    notes = [", ".join(f"{kind}: {of_kind[kind]:,}" for kind in EDIT_KINDS if of_kind[kind]) or "nothing changes"]
+    notes += [f"the first {OF_EACH_KIND} of each kind are shown"] if len(shown) < len(rows) else []
+    return Table(title=title, columns=columns, rows=cells, notes=notes)
+
+
+def apply(context: StageContext, options: LabelsApplyOptions) -> Result:
+    """Make a run with edited labels of a copy of another one, and go on from its model."""
+    source, target = Run.open(Path(options.path)), context.run_path
+    if target.exists() and target.resolve() == source.path.resolve():
+        raise UsageError(
+            "the edited run would take the place of the other", where=f"--run {target}", expected="a new folder", todo="name one: --run NEW"
+        )
+    rows = read_edit_rows(Path(options.edits))
+    edits = _check(context, source, rows, options.edits)
+    file = target / KEPT_EDITS
+    if target.exists() and any(target.iterdir()):
+        if not file.exists() or read_edit_rows(file) != _all_rows(source, rows):
+            raise UsageError(
+                f"'{target}' exists already, and is no run with these edits",
+                where=str(target.absolute()),
+                expected="a new folder, or one in which the same command was stopped",
+                todo="name another one: --run NEW",
+            )
+    else:
+        _copy(source, target, rows)
+    flags = {
+        **{name: given for name, given in context.request.flags.items() if name == "machine"},
+        "data": {"label_edits": str(file.absolute())},
+    }
+    request = replace(context.request, resume=True, grow=True, force=True, recipe=None, flags=flags)
+    stages = [name for name in REMADE if (target / name).is_dir()]
+    results = {name: context.runner.run_stage(request, name) for name in stages}
+    counts = dict(edits.counts)
+    if split := counts.get("split"):
+        said = "their documents have the first of the new labels until somebody reviews them (`plant review export`)"
+        context.reporter.warn(f"{split:,} labels were split: {said}")
+    table = Table(
+        title=f"Labels of {target}",
+        columns=[Column(name=kind, kind="count") for kind in counts],
+        rows=[[*counts.values()]],
+        notes=[f"made anew: {', '.join(stages)}; {source.path} is as it was"],
+    )
+    return Result(
+        tables=[table, *results["finetune"].tables],
+        data=counts,
+        summary=counts,
+        next_step=f"plant suggest --run {shlex.quote(str(target))} --text '…'",
+    )
+
+
+def _check(context: StageContext, source: Run, rows: Sequence[Row], where: str) -> ChangedLabels:
+    """The edits, if they fit the labels of the run's corpus."""
+    if not (source.path / "finetune").is_dir():
+        raise ArtefactError(
+            f"the run '{source.path}' has no model",
+            where=str(source.path.absolute()),
+            expected="a trained run",
+            todo=f"plant train --run {source.path}",
+        )
+    data = DataSection.model_validate(CorpusRecord.read(source.corpus_path).source)
+    dataset = load_dataset(context, data)
+    index = set(read_labels(source.corpus_path)["label"])  # a label of a title alone, or of validation alone, can be added
+    others = {*find_used_labels(dataset), *read_titles(dataset, context.reporter)["label"]} - {
+        row["label"] for row in rows if row["edit"] == "add"
+    }
+    return make_edits(rows, where, index | others)
+
+
+def _all_rows(source: Run, rows: Sequence[Row]) -> list[Row]:
+    """The edits with those that the run has already, which come first."""
+    before = CorpusRecord.read(source.corpus_path).source.get("label_edits")
+    return [*([] if before is None else read_edit_rows(Path(before))), *rows]
+
+
+def _copy(source: Run, target: Path, rows: Sequence[Row]) -> None:
+    """A copy of what the new run goes on from."""
+    with hold_lock(source.path, "labels apply"):
+        partial = target.with_name(f".{target.name}.partial")
+        remove(partial)
+        partial.mkdir(parents=True)
+        for name in ("corpus", CACHE, *REMADE):
+            if (source.path / name).is_dir():
+                shutil.copytree(source.path / name, partial / name, ignore=shutil.ignore_patterns(".*"))
+        for name in (HEADER_NAME, "recipe.yaml"):
+            shutil.copyfile(source.path / name, partial / name)
+        write_table(pl.DataFrame(_all_rows(source, rows), schema=dict.fromkeys(EDIT_COLUMNS, pl.String)), partial / KEPT_EDITS)
+    with suppress(FileNotFoundError):
+        target.rmdir()
+    partial.rename(target)

@@ -1,0 +1,208 @@
+"""Edits of the labels of a corpus: added, renamed, merged, split and retired ones, as a table that a person can change."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from plant_cli.api import DataError, Dataset, Pieces, SilentReporter, missing_column, near_names
+from plant_cli.data.documents import tidy_dataset
+from plant_cli.data.files import hash_strings
+from plant_cli.data.label_cells import split_names
+from plant_cli.data.tables import collect, scan_table
+from plant_cli.data.vocabularies import read_titles
+
+EDIT_COLUMNS = ("edit", "label", "title", "into", "description", "text")
+EDIT_KINDS = {  # what each needs beside the label
+    "add": "a title, or an example in another row",
+    "rename": "a title",
+    "merge": "another label in the column into",
+    "split": "two labels or more in the column into, with | between them",
+    "retire": "nothing else",
+    "example": "a text that has the label",
+}
+
+
+@dataclass(kw_only=True)
+class ChangedLabels:
+    """What the rows of a table, one after the other, do to labels. `known` are the labels before; None: any label may be one."""
+
+    where: str
+    known: Collection[str] | None = None
+    titles: dict[str, dict[str, str | None]] = field(default_factory=dict)  # title and description of labels that are added or renamed
+    origins: dict[str, list[str]] = field(default_factory=dict)  # the labels whose documents have this label now
+    examples: dict[str, list[str]] = field(default_factory=dict)  # labels of each text
+    added: dict[str, None] = field(default_factory=dict)  # in order
+    gone: dict[str, str] = field(default_factory=dict)  # what became of a label
+    counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # of the edits
+
+    def take(self, row: dict[str, Any], number: int) -> None:
+        """Make the edit of one row.
+
+        Raises:
+            DataError: it lacks something, or does not fit the labels as they are after the rows above.
+        """
+        kind, label, title, text = (str(row[name] or "").strip() for name in ("edit", "label", "title", "text"))
+        into, where = split_names(row["into"]), f"{self.where}, row {number}"
+        if kind not in EDIT_KINDS or not label:
+            what = f"'{kind}' is no edit" if kind not in EDIT_KINDS else f"the edit '{kind}' names no label"
+            raise DataError(what, where=where, expected=f"one of {', '.join(EDIT_KINDS)}, and a label", todo="correct the row")
+        if (kind == "rename" and not title) or (kind == "example" and not text) or len(into) < {"merge": 1, "split": 2}.get(kind, 0):
+            raise DataError(f"the edit '{kind}' is not complete", where=where, expected=EDIT_KINDS[kind], todo="fill in the row")
+        if kind == "merge" and len(into) > 1:
+            expected = "one label in the column into"
+            raise DataError(f"'{label}' is to be merged into {len(into)} labels", where=where, expected=expected, todo="call it a split")
+        self.counts[kind] += 1
+        if kind == "add":
+            self._add(label, title or None, str(row["description"] or "").strip() or None, where)
+            return
+        self._require(label, where)
+        if kind == "rename":
+            self.titles.setdefault(label, {})["title"] = title
+        elif kind == "example":
+            self.examples.setdefault(text, []).append(label)
+        elif kind == "retire":
+            self._remove(label, None, "was retired", where)
+        else:
+            if label in into and kind == "merge":
+                raise DataError(f"'{label}' is to be merged into itself", where=where, expected="another label", todo="correct the row")
+            for one in into:
+                self._require(one, where)
+            if label != into[0]:
+                self._remove(
+                    label, into[0], f"was {'merged into' if kind == 'merge' else 'split, and its documents have'} '{into[0]}'", where
+                )
+
+    def _require(self, label: str, where: str) -> None:
+        if label in self.gone:
+            what = f"there is no label '{label}' any more: it {self.gone[label]}"
+            raise DataError(
+                what, where=where, expected="a label that is there after the rows above", todo="name its successor, or remove the row"
+            )
+        if self.known is not None and label not in self.known and label not in self.added:
+            raise DataError(
+                f"there is no label '{label}'",
+                where=where,
+                expected=near_names(label, self.known),
+                todo="correct the id; a new label needs a row `add` above",
+            )
+
+    def _add(self, label: str, title: str | None, description: str | None, where: str) -> None:
+        if label in self.added or (self.known is not None and label in self.known and label not in self.gone):
+            todo = "give it another id; `rename` changes the title of a label that is there"
+            raise DataError(f"the label '{label}' exists already", where=where, expected="a new id", todo=todo)
+        self.gone.pop(label, None)
+        self.added[label] = None
+        self.origins[label] = []
+        self.titles[label] = {"title": title, "description": description}
+
+    def _remove(self, label: str, into: str | None, became: str, where: str) -> None:
+        """Give the documents of a label to another one, or to none."""
+        self.gone[label] = f"{became} ({where.rpartition(', ')[2]})"
+        self.titles.pop(label, None)
+        self.added.pop(label, None)
+        moved = self.origins.pop(label, [label])
+        if into is not None:
+            self.origins.setdefault(into, [into]).extend(moved)
+        for labels in self.examples.values():
+            labels[:] = dict.fromkeys(into if one == label else one for one in labels if one != label or into is not None)
+
+    def require_examples(self) -> None:
+        """Refuse an added label of which nothing is known."""
+        shown = {label for labels in self.examples.values() for label in labels} | {label for label, old in self.origins.items() if old}
+        bare = [label for label in self.added if not self.titles[label]["title"] and label not in shown]
+        if bare:
+            what = f"nothing is known of the new label '{bare[0]}'"
+            raise DataError(what, where=self.where, expected=EDIT_KINDS["add"], todo="add a title, or rows `example` with texts")
+
+    @property
+    def moves(self) -> dict[str, str | None]:
+        """The labels of documents that change, and what they become; None: nothing."""
+        stay: dict[str, str | None] = {old: label for label, olds in self.origins.items() for old in olds if old != label}
+        return {**dict.fromkeys(self.gone), **stay}
+
+    def apply(self, dataset: Dataset) -> Dataset:
+        """A dataset with the edits: in the labels of its documents, in its titles, and with the examples.
+
+        The text of an example that is a document already gets the label there, in any split; others become documents of train.
+        """
+        tidied, moves = tidy_dataset(dataset), self.moves
+        more = pl.DataFrame(
+            {"text": list(self.examples), "more": list(self.examples.values())}, schema={"text": pl.String, "more": pl.List(pl.String)}
+        )
+        found = [frame.select("text").join(more.lazy(), on="text", how="semi") for frame in tidied.splits.values() if more.height]
+        known = collect(pl.concat(found), self.where) if found else more
+        new = more.join(known, on="text", how="anti", maintain_order="left").filter(pl.col("more").list.len() > 0)
+        changed = pl.col("labels").list.eval(pl.element().replace(moves)).list.drop_nulls()
+        labels = pl.concat_list(changed, pl.col("more").fill_null([])).list.unique(maintain_order=True)
+
+        def edit(frame: pl.LazyFrame) -> pl.LazyFrame:
+            joined = frame.join(more.lazy(), on="text", how="left", maintain_order="left")
+            return joined.select("doc_id", "text", labels=labels)
+
+        pieces = {name: [edit(part) for part in cut.parts] for name, cut in tidied.pieces.items()}
+        if new.height:
+            ids = [f"example-{hash_strings([text])[:12]}" for text in new["text"]]
+            pieces["train"].append(new.select(pl.Series("doc_id", ids), "text", labels="more").lazy())
+        splits = {name: pl.concat(parts) for name, parts in pieces.items()}
+        return replace(
+            dataset,
+            splits=splits,
+            pieces={name: Pieces(splits[name], parts) for name, parts in pieces.items()},
+            labels=self._edit_titles(read_titles(dataset, SilentReporter())).lazy(),
+            evidence=_move(dataset.evidence, moves),
+            excluded=_move(dataset.excluded, moves),
+            files=[*dataset.files, self.where],
+        )
+
+    def _edit_titles(self, table: pl.DataFrame) -> pl.DataFrame:
+        rows = [(label, texts.get("title"), texts.get("description")) for label, texts in self.titles.items()]
+        new = pl.DataFrame(rows, schema=dict.fromkeys(("label", "new_title", "new_description"), pl.String), orient="row")
+        kept = table.filter(~pl.col("label").is_in([*self.gone]))
+        joined = kept.join(new, on="label", how="full", coalesce=True, maintain_order="left_right")
+        texts = (pl.coalesce(f"new_{name}", name).alias(name) for name in ("title", "description"))
+        is_new = pl.col("label").is_in([*self.added])
+        return joined.select("label", *texts, "alternatives", "parents", deprecated=pl.col("deprecated").fill_null(False) & ~is_new)
+
+
+def _move(pairs: pl.LazyFrame | None, moves: dict[str, str | None]) -> pl.LazyFrame | None:
+    """Rows of documents and labels with the labels of now."""
+    return None if pairs is None else pairs.with_columns(pl.col("label").cast(pl.String).replace(moves)).drop_nulls("label")
+
+
+def read_label_edits(path: Path, known: Collection[str] | None = None) -> ChangedLabels:
+    """The edits of a table with the columns `EDIT_COLUMNS`, of which only `edit` and `label` must be there.
+
+    Args:
+        path: of the table.
+        known: the labels before the edits; unknown ones are refused then.
+
+    Raises:
+        DataError: a column is missing, or a row is wrong (see `ChangedLabels.take`).
+    """
+    return make_edits(read_edit_rows(path), str(path), known)
+
+
+def make_edits(rows: Iterable[dict[str, Any]], where: str, known: Collection[str] | None = None) -> ChangedLabels:
+    """The edits of rows of `EDIT_COLUMNS`; see `read_label_edits`."""
+    edits = ChangedLabels(where=where, known=known)
+    for number, row in enumerate(rows, start=2):  # as a spreadsheet counts, below the header
+        edits.take(row, number)
+    edits.require_examples()
+    return edits
+
+
+def read_edit_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a table of edits, with all `EDIT_COLUMNS`; a column that the table lacks is empty."""
+    table = collect(scan_table(path), str(path))
+    for name in EDIT_COLUMNS[:2]:
+        if name not in table.columns:
+            raise missing_column(name, table.columns, where=str(path), todo=f"name the columns {', '.join(EDIT_COLUMNS)}")
+    empty: Sequence[pl.Expr] = [pl.lit(None, dtype=pl.String).alias(name) for name in EDIT_COLUMNS if name not in table.columns]
+    cells = pl.col(*EDIT_COLUMNS).cast(pl.String).str.replace(r"^'([=+\-@\t\r])", "$1")  # what `guard_cell` put there
+    return table.with_columns(empty).select(cells).to_dicts()

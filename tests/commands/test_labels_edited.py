@@ -1,0 +1,157 @@
+"""`plant labels`: the edits that lead to a new vocabulary, and a model with edited labels."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from builders import read_stage, run_at
+from laboratory import CLINIC
+
+from plant_cli.api import ArtefactError, DataError, SilentReporter, UsageError
+from plant_cli.data.changed_labels import read_edit_rows
+from plant_cli.data.records import RunHeader, read_record
+from plant_cli.scoring.opened_models import open_model
+
+TITLES = {
+    "a": "high fever", "b": "stone in the kidney", "c": "broken arm", "d": "lost tooth", "e": "weak heart", "f": "blue skin",
+    "g": "deep wound", "h": "dry throat", "i": "swollen knee", "j": "burnt finger",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with scorers of ten labels, of which two have one training document."""
+    folder = tmp_path_factory.mktemp("labels") / "corpus"
+    folder.mkdir()
+    for name, labels in (("train", "ab" * 2 + "cdefghij" * 2 + "abc"), ("validation", "abcdefghij"), ("test", "abcdefghij")):
+        labels = labels.replace("i", "", 1).replace("j", "", 1) if name == "train" else labels
+        rows = {"doc_id": [f"{name} {row}" for row in range(len(labels))], "labels": [[label] for label in labels]}
+        texts = [f"{name} patient number {row} came with a {TITLES[label]} today" for row, label in enumerate(labels)]
+        pl.DataFrame({**rows, "text": texts}).write_parquet(folder / f"{name}.parquet")
+    pl.DataFrame({"label": list(TITLES), "title": list(TITLES.values())}).write_parquet(folder / "labels.parquet")
+    run_at(folder.parent / "run", "finetune", f"data.path={folder}", "finetune.network=false", *CLINIC[1:])
+    return folder.parent / "run"
+
+
+def suggest(run: Path, text: str) -> list[Any]:
+    return [one.label for one in open_model(run).suggest([text])[0]]
+
+
+KEPT = "".join(f"{label},{TITLES[label]},,\n" for label in "defghij")
+REST = {**dict.fromkeys("defgh", 2), "i": 1, "j": 1}
+VOCABULARY = f"""label,title,deprecated,replaced_by
+{KEPT}a,hot fever,,
+b,stone in the kidney,true,n|m
+n,stone in the left kidney,,
+m,stone in the right kidney,,
+k,cough,,
+"""
+EDITS = [
+    ("add", "n", "stone in the left kidney", None),
+    ("add", "m", "stone in the right kidney", None),
+    ("add", "k", "cough", None),
+    ("rename", "a", "hot fever", None),
+    ("split", "b", "stone in the kidney", "n|m"),
+    ("retire", "c", "broken arm", None),
+]
+
+
+def counts(run: Path) -> dict[str, int]:
+    return dict(pl.read_parquet(run / "corpus" / "labels.parquet").select("label", "train_count").iter_rows())
+
+
+def diff(model: Path, folder: Path, vocabulary: str = VOCABULARY, reporter: SilentReporter | None = None, **options: str) -> Any:
+    (folder / "new.csv").write_text(vocabulary)
+    given = {"path": str(model), "vocabulary": str(folder / "new.csv"), "output": str(folder / "edits.csv"), **options}
+    return run_at(folder / "unused", "labels diff", flags={"labels diff": given}, reporter=reporter or SilentReporter())
+
+
+def apply(model: Path, edits: Path, target: Path, reporter: SilentReporter | None = None) -> Any:
+    flags = {"labels apply": {"path": str(model), "edits": str(edits)}}
+    return run_at(target, "labels apply", flags=flags, reporter=reporter or SilentReporter())
+
+
+def read(path: Path) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in ("edit", "label", "title", "into")) for row in read_edit_rows(path)]
+
+
+def test_the_edits_to_a_new_edition(model: Path, tmp_path: Path) -> None:
+    found = diff(model, tmp_path)
+    assert read(tmp_path / "edits.csv") == EDITS
+    assert found.summary == {"add": 3, "rename": 1, "split": 1, "retire": 1}
+    assert ["retire", "c", "broken arm", None, 3] in [list(row) for row in found.tables[0].rows]
+    with pytest.raises(UsageError, match="the output is there already"):
+        diff(model, tmp_path)
+
+
+def test_an_earlier_edition_and_a_mapping(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "old.csv").write_text("label,title\na,fever\nk,cough\nb,stone\n")
+    (tmp_path / "map.csv").write_text("old,new\nb,x\nx,m\nc,a\n")
+    diff(
+        model,
+        tmp_path,
+        old=str(tmp_path / "old.csv"),
+        mapping=str(tmp_path / "map.csv"),
+        vocabulary=VOCABULARY.replace("b,stone", "y,stone"),
+    )
+    assert read(tmp_path / "edits.csv") == [
+        ("add", "n", "stone in the left kidney", None),
+        ("add", "m", "stone in the right kidney", None),
+        ("rename", "a", "hot fever", None),
+        ("merge", "b", "stone in the kidney", "m"),
+        ("merge", "c", "broken arm", "a"),
+    ]
+
+
+def test_another_vocabulary_is_suspected_and_a_wide_mapping_refused(model: Path, tmp_path: Path) -> None:
+    reporter = SilentReporter()
+    diff(model, tmp_path, vocabulary="label,title\na,fever\nx,other\n", reporter=reporter)
+    assert f"only 1 of the 10 labels of the run are in {tmp_path / 'new.csv'}: is it the right one?" in reporter.warnings
+    (tmp_path / "map.csv").write_text("a,b,c\n1,2,3\n")
+    with pytest.raises(DataError, match="the mapping has 3 columns"):
+        diff(model, tmp_path, output=str(tmp_path / "more.csv"), mapping=str(tmp_path / "map.csv"))
+
+
+def test_a_model_with_edited_labels_and_one_of_that(model: Path, tmp_path: Path) -> None:
+    diff(model, tmp_path)
+    reporter, target = SilentReporter(), tmp_path / "edited"
+    before = read_record(model / "run.json", RunHeader, "").data_hash
+    apply(model, tmp_path / "edits.csv", target, reporter)
+    assert counts(target) == {"a": 3, "k": 0, "m": 0, "n": 3, **REST}
+    assert suggest(target, "a bad cough")[0] == "k"
+    assert suggest(target, "a stone in the left kidney")[0] == "n"
+    assert "c" not in suggest(target, "a broken arm")
+    assert any("1 labels were split" in warning for warning in reporter.warnings)
+    assert read_record(model / "run.json", RunHeader, "").data_hash == before
+    assert suggest(model, "a broken arm")[0] == "c"
+
+    (tmp_path / "more.csv").write_text("edit,label,into,text\nexample,k,,coughing at night\nmerge,m,n,\n")
+    apply(target, tmp_path / "more.csv", tmp_path / "again")
+    assert counts(tmp_path / "again") == {"a": 3, "k": 1, "n": 3, **REST}
+    started = read_stage(tmp_path / "again", "finetune")["started"]
+    apply(target, tmp_path / "more.csv", tmp_path / "again")  # after a stop: what is finished is skipped
+    assert read_stage(tmp_path / "again", "finetune")["started"] == started
+
+
+def test_what_cannot_be_edited_changes_nothing(model: Path, tmp_path: Path) -> None:
+    edits = tmp_path / "edits.csv"
+    edits.write_text("edit,label\nretire,unknown\n")
+    with pytest.raises(DataError, match="there is no label 'unknown'"):
+        apply(model, edits, tmp_path / "new")
+    edits.write_text("edit,label\nretire,a\n")
+    with pytest.raises(UsageError, match="would take the place of the other"):
+        apply(model, edits, model)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    with pytest.raises(UsageError, match="exists already, and is no run with these edits"):
+        apply(model, edits, tmp_path / "full")
+    bare = tmp_path / "bare"
+    shutil.copytree(model, bare)
+    shutil.rmtree(bare / "finetune")
+    with pytest.raises(ArtefactError, match="has no model"):
+        apply(bare, edits, tmp_path / "new")
+    assert not (tmp_path / "new").exists()
