@@ -236,9 +236,13 @@ from plant_cli.network.profile import CausalOptions as CausalOptions
 from plant_cli.network.profile import Family as Family
 from plant_cli.network.profile import FrozenOptions as FrozenOptions
 from plant_cli.network.profile import PublishedShape as PublishedShape
+from plant_cli.network.tensors import pack_matrix as pack_matrix
+from plant_cli.network.tensors import pack_strings as pack_strings
 from plant_cli.network.tensors import (
     read_tensors as read_tensors,
 )
+from plant_cli.network.tensors import unpack_matrix as unpack_matrix
+from plant_cli.network.tensors import unpack_strings as unpack_strings
 from plant_cli.network.tensors import (
     write_tensors as write_tensors,
 )
@@ -320,10 +324,6 @@ from plant_cli.scoring.nearest import (
 from plant_cli.scoring.nearest import (
     share_labels as share_labels,
 )
-from plant_cli.scoring.packing import pack_matrix as pack_matrix
-from plant_cli.scoring.packing import pack_strings as pack_strings
-from plant_cli.scoring.packing import unpack_matrix as unpack_matrix
-from plant_cli.scoring.packing import unpack_strings as unpack_strings
 from plant_cli.scoring.ridge import (
     Similarity as Similarity,
 )

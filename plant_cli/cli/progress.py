@@ -72,7 +72,10 @@ class ConsoleReporter:
     def _bar(self, description: str, total: float | None, unit: str) -> Iterator[Task]:
         outermost = self._bars is None
         if self._bars is None:
-            self._bars = _start_bars(self._stream)
+            name, figures = (TextColumn(text, markup=False) for text in ("{task.description}", "{task.fields[figures]}"))
+            columns = (name, BarColumn(), MofNCompleteColumn(), _RateColumn(), TimeElapsedColumn(), TimeRemainingColumn(), figures)
+            self._bars = Progress(*columns, console=Console(file=self._stream))
+            self._bars.start()
         bars = self._bars
         task = bars.add_task(printable_cell(description), total=total, unit=unit, figures="")
         try:
@@ -141,11 +144,3 @@ def _suffix(figures: dict[str, float]) -> str:
 class _RateColumn(ProgressColumn):
     def render(self, task: RichTask) -> Text:
         return Text(f"{task.speed:,.1f} {task.fields['unit']}/s" if task.speed else "", style="progress.data.speed")
-
-
-def _start_bars(stream: TextIO) -> Progress:
-    name, figures = (TextColumn(text, markup=False) for text in ("{task.description}", "{task.fields[figures]}"))
-    columns = (name, BarColumn(), MofNCompleteColumn(), _RateColumn(), TimeElapsedColumn(), TimeRemainingColumn(), figures)
-    bars = Progress(*columns, console=Console(file=stream))
-    bars.start()
-    return bars

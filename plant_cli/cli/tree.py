@@ -111,7 +111,7 @@ class StageGroup(Explained, TyperGroup):
             registry=self.registry,
             prefix=f"{self.prefix}{cmd_name} ",
             name=cmd_name,
-            help=_group_summary(actions),
+            help=f"Actions: {', '.join(sorted(name.split()[-1] for name in actions))}.",
             no_args_is_help=True,
             rich_markup_mode=None,
             context_settings=dict(CONTEXT),
@@ -231,7 +231,3 @@ def help_command(root: StageGroup) -> Any:
 
 def _broken_plugins(registry: Registry) -> str:
     return ", ".join(record.name for record in registry.plugins if record.error)
-
-
-def _group_summary(actions: dict[str, StageSpec]) -> str:
-    return "Actions: " + ", ".join(sorted(name.split()[-1] for name in actions)) + "."

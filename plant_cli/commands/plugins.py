@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plant_cli.api import Column, ComponentError, Components, NoOptions, PluginRecord, Result, Spec, StageContext, Table, near_names
+from plant_cli.api import Column, ComponentError, Components, NoOptions, PluginRecord, Result, StageContext, Table, near_names
 from plant_cli.api.options import option_rows
 from plant_cli.api.specs import KINDS, Kind
 from plant_cli.commands.command_options import PluginShowOptions
@@ -12,16 +12,17 @@ def list_plugins(context: StageContext, options: NoOptions) -> Result:
     """List every plugin, broken ones with their error."""
     records = context.request.registry.plugins
     columns = [Column(name=n) for n in ("plugin", "distribution", "version", "state", "components", "file")]
-    broken = [r for r in records if r.error]
+    shown = ("name", "distribution", "version", "file", "state", "error")
+    data = [
+        {**{n: getattr(r, n) for n in shown}, "components": [{"kind": kind, "name": name} for kind, name in r.components]} for r in records
+    ]
     table = Table(
         title="Plugins",
         columns=columns,
         rows=[(r.name, r.distribution, r.version, r.state, _components_text(r), r.file) for r in records],
-        notes=[f"{r.name} is broken: {r.error}" for r in broken],
+        notes=[f"{r.name} is broken: {r.error}" for r in records if r.error],
     )
-    return Result(
-        tables=[table], data={"plugins": [_plugin_data(r) for r in records]}, next_step="plant plugins show NAME explains one component"
-    )
+    return Result(tables=[table], data={"plugins": data}, next_step="plant plugins show NAME explains one component")
 
 
 def show_component(context: StageContext, options: PluginShowOptions) -> Result:
@@ -30,10 +31,18 @@ def show_component(context: StageContext, options: PluginShowOptions) -> Result:
     found = [(kind, spec) for kind in _kinds(options.kind) for spec in registry.specs(kind.spec) if spec.name == options.name]
     if not found:
         raise _unknown(registry, options)
-    return Result(
-        tables=[_component_table(registry, kind, spec) for kind, spec in found],
-        data={"components": [_component_data(registry, kind, spec) for kind, spec in found]},
-    )
+    tables, data = [], []
+    for kind, spec in found:
+        owner, options_of = registry.owner(kind.spec, spec.name), option_rows(spec.options)
+        notes = [spec.summary, *([f"Source: {spec.source}"] if spec.source else [])]
+        if owner is not None:
+            notes.append(f"From plugin {owner.name}, distribution {owner.distribution} {owner.version}")
+        rows = [(r.name, r.type, "required" if r.required else r.default, r.rules, r.help) for r in options_of]
+        columns = [Column(name=n) for n in ("option", "type", "default", "limits", "help")]
+        tables.append(Table(title=f"{kind.name} {spec.name}", columns=columns, rows=rows, notes=notes))
+        described = {"kind": kind.name, "name": spec.name, "summary": spec.summary, "source": spec.source}
+        data.append({**described, "plugin": owner.name if owner else None, "options": [vars(row) for row in options_of]})
+    return Result(tables=tables, data={"components": data})
 
 
 def _kinds(chosen: str | None) -> list[Kind]:
@@ -66,43 +75,3 @@ def _components_text(record: PluginRecord) -> str:
     for kind, name in record.components:
         by_kind.setdefault(kind, []).append(name)
     return "; ".join(f"{kind}: {', '.join(names)}" for kind, names in by_kind.items())
-
-
-def _plugin_data(record: PluginRecord) -> dict[str, object]:
-    return {
-        "name": record.name,
-        "distribution": record.distribution,
-        "version": record.version,
-        "file": record.file,
-        "state": record.state,
-        "error": record.error,
-        "components": [{"kind": kind, "name": name} for kind, name in record.components],
-    }
-
-
-def _component_table(registry: Components, kind: Kind, spec: Spec) -> Table:
-    owner = registry.owner(kind.spec, spec.name)
-    notes = [spec.summary]
-    if spec.source:
-        notes.append(f"Source: {spec.source}")
-    if owner is not None:
-        notes.append(f"From plugin {owner.name}, distribution {owner.distribution} {owner.version}")
-    rows = [(r.name, r.type, "required" if r.required else r.default, r.rules, r.help) for r in option_rows(spec.options)]
-    return Table(
-        title=f"{kind.name} {spec.name}",
-        columns=[Column(name=n) for n in ("option", "type", "default", "limits", "help")],
-        rows=rows,
-        notes=notes,
-    )
-
-
-def _component_data(registry: Components, kind: Kind, spec: Spec) -> dict[str, object]:
-    owner = registry.owner(kind.spec, spec.name)
-    return {
-        "kind": kind.name,
-        "name": spec.name,
-        "summary": spec.summary,
-        "source": spec.source,
-        "plugin": owner.name if owner else None,
-        "options": [vars(row) for row in option_rows(spec.options)],
-    }

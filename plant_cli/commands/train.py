@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from plant_cli.api import Column, Interrupted, PlantError, Result, SilentReporter, StageContext, Table
-from plant_cli.api.context import Cell
 from plant_cli.commands.command_options import TrainOptions
 from plant_cli.commands.finetune import describe_gain
 from plant_cli.data.corpus_files import CorpusRecord
@@ -126,8 +125,8 @@ class Training:
             return Result(tables=[Table(title="Trained", columns=[Column(name="split")], rows=[], notes=notes)], next_step=_NEXT)
         self._step("eval", {"split": split}, replaces=True)
         found = read_metrics(self.context.run_path / "eval")
-        rows = [[name, *(_value(metrics.get(one)) for one in _SHOWN)] for name, metrics in found.parts.items()]
-        rows.append([ALL_PARTS, *(_value(found.all_metrics().get(one)) for one in _SHOWN)])
+        parts = {**found.parts, ALL_PARTS: found.all_metrics()}
+        rows = [[name, *(getattr(metrics.get(one), "value", None) for one in _SHOWN)] for name, metrics in parts.items()]
         whole = found.metrics.get("MAP")
         interval = "" if whole is None or whole.low is None else f"; MAP of all together {_bounds(whole)}"
         notes.insert(0, f"{found.documents:,} documents of {split}, which training did not see" + interval)
@@ -140,10 +139,6 @@ class Training:
             notes=notes,
         )
         return Result(tables=[table], data=found.model_dump(mode="json"), next_step=_NEXT)
-
-
-def _value(bound: Bound | None) -> Cell:
-    return None if bound is None else bound.value
 
 
 def _bounds(bound: Bound) -> str:

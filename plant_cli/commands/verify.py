@@ -37,8 +37,12 @@ def verify(context: StageContext, options: VerifyOptions) -> Result:
                 task.advance(1)
         _refuse_written(run, before)
     different = [one for one in again if one.different]
+    tables = [_count(run.path, found)]
+    if wrong:
+        rows = [[str(file.path.relative_to(run.path)), file.state] for file in wrong]
+        tables.append(Table(title="Not what was written", columns=[Column(name="file"), Column(name="state")], rows=rows))
     return Result(
-        tables=[_count(run.path, found), *([_list_wrong(run.path, wrong)] if wrong else []), *([_list_again(again)] if again else [])],
+        tables=[*tables, *([_list_again(again)] if again else [])],
         data={
             "folders": {name: {file.name: file.state for file in files} for name, files in found.items()},
             "whole": not wrong,
@@ -97,11 +101,6 @@ def _count(run: Path, found: dict[str, list[FileState]]) -> Table:
     states: tuple[Literal["whole", "changed", "missing"], ...] = ("whole", "changed", "missing")
     rows: list[list[str | int]] = [[name, number.total(), *(number[state] for state in states)] for name, number in counts.items()]
     return Table(title=f"Recorded files of {run}", columns=columns, rows=rows)
-
-
-def _list_wrong(run: Path, wrong: Sequence[FileState]) -> Table:
-    rows = [[str(file.path.relative_to(run)), file.state] for file in wrong]
-    return Table(title="Not what was written", columns=[Column(name="file"), Column(name="state")], rows=rows)
 
 
 def _explain(run: Path, wrong: Sequence[FileState], count: int) -> ArtefactError:

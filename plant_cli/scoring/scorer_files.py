@@ -22,12 +22,11 @@ from plant_cli.api.read_only import read_only
 from plant_cli.data.files import read_json, write_json
 from plant_cli.data.records import require_recorded, require_same, stamp
 from plant_cli.network.design import ComponentLookup
-from plant_cli.network.tensors import read_tensors, write_tensors
+from plant_cli.network.tensors import pack_strings, read_tensors, unpack_strings, write_tensors
 from plant_cli.scoring.calibration import Calibration, IsotonicMap
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, NamedScorer, ask
 from plant_cli.scoring.known_words import KnownWords
-from plant_cli.scoring.packing import pack_strings, unpack_strings
 
 SCORERS_FILE = "scorers.json"
 FOLDER = "scorers"

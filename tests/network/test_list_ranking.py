@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
@@ -299,10 +300,20 @@ LENGTHS = {
 }
 
 
-def assert_kernel_equals_chunks(lengths: list[int], dtype: torch.dtype, device: str, tolerance: float) -> None:
+NO_CARD = pytest.mark.skipif(not CARD, reason="no graphics card, or Triton's interpreter is on")
+KERNELS: list[Any] = [("cpu", torch.float64, 1e-12), ("cpu", torch.float32, 1e-5)]
+KERNELS += [pytest.param("cuda", dtype, tolerance, marks=NO_CARD) for dtype, tolerance in ((torch.float64, 1e-10), (torch.float32, 1e-5))]
+
+
+@pytest.mark.parametrize("name", LENGTHS)
+@pytest.mark.parametrize(("device", "dtype", "tolerance"), KERNELS, ids=str)
+def test_sums_equal_those_by_chunks(request: pytest.FixtureRequest, name: str, device: str, dtype: torch.dtype, tolerance: float) -> None:
     """Scores with ties; relevances as repeated words have them: few values, often none; one list where all are alike."""
+    if device == "cpu":
+        request.getfixturevalue("kernels")
     from plant_cli.network.ranking_kernels import pair_sums
 
+    lengths = LENGTHS[name]
     generator = torch.Generator().manual_seed(len(lengths))
     n = sum(lengths)
     scores = (torch.randn(n, generator=generator, dtype=torch.float64) * 2).round(decimals=1).to(dtype)
@@ -314,17 +325,3 @@ def assert_kernel_equals_chunks(lengths: list[int], dtype: torch.dtype, device: 
     for ours, theirs in zip(found, expected, strict=True):
         assert ours.dtype == dtype
         torch.testing.assert_close(ours.cpu().double(), theirs, rtol=tolerance, atol=tolerance)
-
-
-@pytest.mark.usefixtures("kernels")
-@pytest.mark.parametrize("lengths", LENGTHS)
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)], ids=str)
-def test_sums_equal_those_by_chunks(lengths: str, dtype: torch.dtype, tolerance: float) -> None:
-    assert_kernel_equals_chunks(LENGTHS[lengths], dtype, "cpu", tolerance)
-
-
-@pytest.mark.skipif(not CARD, reason="no graphics card, or Triton's interpreter is on")
-@pytest.mark.parametrize("lengths", LENGTHS)
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)], ids=str)
-def test_the_compiled_kernel_equals_the_chunks(lengths: str, dtype: torch.dtype, tolerance: float) -> None:
-    assert_kernel_equals_chunks(LENGTHS[lengths], dtype, "cuda", tolerance)

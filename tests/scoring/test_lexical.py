@@ -18,6 +18,7 @@ from scoring.conftest import Drawn
 from plant_cli.api import Documents
 from plant_cli.api.signals import Counts
 from plant_cli.data.words import count_known, number_words
+from plant_cli.network.tensors import pack_matrix, pack_strings, unpack_matrix, unpack_strings
 from plant_cli.relevance.mutual_information import mutual_information
 from plant_cli.scoring.lexical import (
     WEIGHT_OF_NUMBERS,
@@ -39,7 +40,6 @@ from plant_cli.scoring.lexical import (
     weigh_counts,
     weigh_numbers,
 )
-from plant_cli.scoring.packing import pack_matrix, pack_strings, unpack_matrix, unpack_strings
 from plant_cli.scoring.sparse_scores import cut_rows
 
 TEXTS = ["a fever and a cough", "", "leg", "one two three four five six seven"]

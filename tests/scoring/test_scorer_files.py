@@ -13,12 +13,12 @@ import pytest
 
 from plant_cli.api import ArtefactError, Choice
 from plant_cli.data.labels import LabelTable
+from plant_cli.network.tensors import pack_strings
 from plant_cli.registry import installed
 from plant_cli.scoring.calibration import Calibration, IsotonicMap
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, NamedScorer
 from plant_cli.scoring.known_words import KnownWords
-from plant_cli.scoring.packing import pack_strings
 from plant_cli.scoring.scorer_files import SCORERS_FILE, read_scorers, write_scorers
 
 
