@@ -14,7 +14,7 @@ from plant_cli.commands.finetune import describe_gain
 from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.loading import guess_columns
 from plant_cli.data.records import StageRecord
-from plant_cli.evaluation.results import Bound, read_metrics
+from plant_cli.evaluation.results import read_metrics
 from plant_cli.runs.changes import refuse_changed_sources
 from plant_cli.runs.folder import HEADER_NAME, Run, StageFolder
 from plant_cli.scoring.predictions import ALL_PARTS
@@ -128,8 +128,10 @@ class Training:
         parts = {**found.parts, ALL_PARTS: found.all_metrics()}
         rows = [[name, *(getattr(metrics.get(one), "value", None) for one in _SHOWN)] for name, metrics in parts.items()]
         whole = found.metrics.get("MAP")
-        interval = "" if whole is None or whole.low is None else f"; MAP of all together {_bounds(whole)}"
-        notes.insert(0, f"{found.documents:,} documents of {split}, which training did not see" + interval)
+        notes.insert(0, f"{found.documents:,} documents of {split}, which training did not see")
+        if whole is not None and whole.low is not None:
+            bounds = f"{100 * (whole.value or 0.0):.1f} [{100 * whole.low:.1f}, {100 * (whole.high or 0.0):.1f}]"
+            notes[0] += f"; MAP of all together {bounds}, 95% interval over documents"
         if split == "validation":
             notes[0] = f"{found.documents:,} documents of validation, on which weights and thresholds were chosen: there is no test split"
         table = Table(
@@ -139,11 +141,6 @@ class Training:
             notes=notes,
         )
         return Result(tables=[table], data=found.model_dump(mode="json"), next_step=_NEXT)
-
-
-def _bounds(bound: Bound) -> str:
-    low, high = bound.low or 0.0, bound.high or 0.0
-    return f"{100 * (bound.value or 0.0):.1f} [{100 * low:.1f}, {100 * high:.1f}], 95% interval over documents"
 
 
 def show_time(seconds: float) -> str:

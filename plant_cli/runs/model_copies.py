@@ -24,7 +24,8 @@ def copy_model(run: Path, stages: Mapping[str, Path], target: Path) -> None:
     """
     opened = Run.open(run)
     record = CorpusRecord.read(opened.corpus_path)
-    copy = Run(target, opened.header.model_copy(update={"sources": _without_folders(opened.header.sources), "former": []}))
+    sources = {Path(path).name: digest for path, digest in opened.header.sources.items()}  # without their folders
+    copy = Run(target, opened.header.model_copy(update={"sources": sources, "former": []}))
     write_json(target / HEADER_NAME, copy.header.model_dump(mode="json"))
     copy.corpus_path.mkdir()
     outputs = {name: record.outputs[name] for name in PASSED_ON if name in record.outputs}
@@ -58,7 +59,3 @@ def _hide(data: Mapping[str, Any]) -> dict[str, Any]:
     """The section `data` without folders."""
     names = {key: Path(data[key]).name for key in NAME_FILES if data.get(key)}
     return {**data, **names, "path": None}
-
-
-def _without_folders(sources: Mapping[str, str]) -> dict[str, str]:
-    return {Path(path).name: digest for path, digest in sources.items()}
