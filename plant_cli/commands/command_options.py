@@ -153,6 +153,9 @@ class ExportOptions(Options):
     merge: bool = everyday(
         False, "Write whole weights, with the adapter merged in (bf16 if they were quantised). Default: the adapter and the id of its base."
     )
+    licence: str | None = option(
+        None, "Licence of the model for its card, as the Hugging Face hub names it, such as apache-2.0 (default: none is named)."
+    )
 
 
 class MigOptions(Options):

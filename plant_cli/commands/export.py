@@ -15,6 +15,7 @@ from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.files import hash_file, replacing_folder, write_json
 from plant_cli.data.languages import describe_languages
 from plant_cli.network.assembly import WEIGHTS, Network, load_network
+from plant_cli.report.model_card import write_model_card
 from plant_cli.runs.folder import current_time
 from plant_cli.runs.model_copies import copy_model
 from plant_cli.scoring.fused_scorers import FusedScorers
@@ -26,7 +27,7 @@ from plant_cli.scoring.scorer_files import read_scorers
 CARD = "export.json"
 DECODER = f"finetune/{WEIGHTS}"
 EXPORTED_LABELS_FILE = "labels.json"
-READER_FILE, LANGUAGES_FILE = "read_model.py", "languages.json"
+MODEL_CARD, READER_FILE, LANGUAGES_FILE = "README.md", "read_model.py", "languages.json"
 EXPORT_FORMAT = 2
 
 
@@ -49,6 +50,13 @@ def run(context: StageContext, options: ExportOptions) -> Result:
         elif combination is not None and combination.scorers is not None:
             _add_reader(folder, combination.scorers, context.reporter)
         write_json(folder / EXPORTED_LABELS_FILE, [{"label": label, "title": title, "documents": n} for label, title, n in labels])
+        fused = None if combination is None else combination.scorers
+        parts = [*(["a network"] if network else []), *(one.name for one in (fused.scorers if fused else ()))]
+        base = None if Path(str(written.get("base_model"))).exists() else written.get("base_model")
+        card = write_model_card(
+            context.run_path, source, target.name, parts=parts, base=base, licence=options.licence, reader=(folder / READER_FILE).exists()
+        )
+        (folder / MODEL_CARD).write_text(card, "utf-8")
         files = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
         hashes = {name: hash_file(path) for name, path in files.items()}
         sizes = {name: path.stat().st_size for name, path in files.items()}

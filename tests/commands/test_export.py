@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 from builders import run_at
 from peft import PeftModel
 from plant_decoders import LabelAttentionOptions
@@ -168,6 +169,24 @@ def test_an_export_with_a_network_suggests_as_the_run_did(clinic: Any, trained: 
     clinic("export", f"export.folder={folder}")
     here, there = (load(path, sets=["machine.precision=fp32"]).suggest([TEXT], k=3) for path in (clinic.path, folder))
     assert here == there
+
+
+def test_the_model_card_has_the_figures_of_the_run(clinic: Any, tmp_path: Path) -> None:
+    clinic("finetune", "finetune.network=false")
+    clinic("export", f"export.folder={tmp_path / 'before'}")
+    clinic("eval", "eval.bootstrap=20")
+    clinic("export", f"export.folder={tmp_path / 'after'}", "export.licence=apache-2.0")
+    before, after = ((tmp_path / name / "README.md").read_text() for name in ("before", "after"))
+    front = yaml.safe_load(after.split("---")[1])
+    assert (front["license"], front["library_name"], front["language"]) == ("apache-2.0", "plant", ["en"])
+    assert "license" not in yaml.safe_load(before.split("---")[1])
+    assert "The model was not measured on test." in before
+    found = json.loads((clinic.path / "eval" / "metrics.json").read_text())["metrics"]["P@1"]
+    points = {name: f"{100 * value:.1f}" for name, value in found.items()}
+    assert f"| P@1 | {points['value']} [{points['low']}, {points['high']}] |" in after
+    trained = json.loads((clinic.path / "finetune" / "stage.json").read_text())["summary"]
+    assert f"{100 * trained['micro-F1']:.1f} |" in next(line for line in before.splitlines() if line.startswith("| micro-F1 |"))
+    assert json.loads((clinic.path / "corpus" / "splits.json").read_text())["data_hash"] in after
 
 
 def test_only_an_export_is_replaced_and_only_by_force(clinic: Any, trained: Callable[..., Path], tmp_path: Path) -> None:
