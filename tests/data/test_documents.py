@@ -163,13 +163,11 @@ def test_a_missing_id_does_not_stop_the_reading() -> None:
 
 ROWS = [(f"d{number}", f"text {number}", ["x"]) for number in range(7)]
 
-FRAME = pl.DataFrame(ROWS, schema={"doc_id": pl.String, "text": pl.String, "labels": pl.List(pl.String)}, orient="row")
-
 
 @pytest.fixture
 def texts(monkeypatch: pytest.MonkeyPatch) -> SplitTexts:
     monkeypatch.setattr(module, "DOCUMENTS_IN_MEMORY", 2)
-    return SplitTexts(Dataset(splits={"train": FRAME.lazy()}), "train", 6, frozenset({"d3"}))
+    return SplitTexts(Dataset(splits={"train": pl.LazyFrame(ROWS, schema=SCHEMA, orient="row")}), "train", 6, frozenset({"d3"}))
 
 
 def test_it_is_the_list_of_texts_without_those_left_out(texts: SplitTexts) -> None:
@@ -181,10 +179,7 @@ def test_it_is_the_list_of_texts_without_those_left_out(texts: SplitTexts) -> No
     assert take_texts(texts, [5, 0, 3]) == take_texts(listed, [5, 0, 3]) == ["text 6", "text 0", "text 4"]
     with pytest.raises(IndexError):
         texts[6]
-
-
-def test_languages_are_those_of_a_list(texts: SplitTexts) -> None:
-    assert share_languages(texts) == share_languages(list(texts))
+    assert share_languages(texts) == share_languages(listed)
 
 
 LABELS_FRAME = pl.DataFrame({"doc_id": ["1", "2", "3", "4"], "text": ["x"] * 4, "labels": [["b", "a"], [], ["zebra", "b"], ["a"]]})
@@ -256,8 +251,6 @@ def test_pairs_go_to_their_documents(with_pairs: Dataset, tmp_path: Path) -> Non
     assert any("1 pairs to leave out of predictions are of documents that the corpus does not have" in said for said in reporter.warnings)
     corpus = open_corpus(tmp_path, lambda: with_pairs)
     test, train = corpus.split("test").excluded, corpus.split("train").excluded
-    assert test is not None
-    assert train is not None
     assert (test.rows.tolist(), list(test.labels)) == ([0, 0, 1], ["A9", "Z0", "B1"])
     assert not len(train.rows)
 
@@ -272,7 +265,6 @@ def test_tables_carry_them(with_pairs: Dataset, tmp_path: Path, name: str) -> No
     frames = {split: frame.collect() for split, frame in with_pairs.splits.items()}
     write_corpus(frames, with_pairs, tmp_path / name, force=False)
     again = load_files(DataSection(path=str(tmp_path / name)))
-    assert again.excluded is not None
     assert again.excluded.collect().rows() == PAIRS
 
 
@@ -337,10 +329,7 @@ def test_all_that_stands_above_a_label_of_the_corpus_and_nothing_else() -> None:
     assert find(titles(*PAIRS_OF_PARENTS), "a b new", "a b") == [("g", "top"), ("h", "top"), ("new", "h"), ("top", "a-new-top")]
     assert find(titles(*PAIRS_OF_PARENTS), "b", "b g") == [("top", "a-new-top")]
     assert find(titles(*PAIRS_OF_PARENTS), "a-new-top x", "x") is None
-
-
-def test_circles_end() -> None:
-    assert find(titles(("a", "b"), ("b", "c"), ("c", "b")), "a", "a") == [("b", "c"), ("c", "b")]
+    assert find(titles(("a", "b"), ("b", "c"), ("c", "b")), "a", "a") == [("b", "c"), ("c", "b")]  # circles end
 
 
 def test_pairs_are_grouped() -> None:
@@ -365,7 +354,6 @@ def test_the_vocabulary_of_a_run_says_what_a_table_of_its_pairs_says(tmp_path: P
     pl.DataFrame(PAIRS_OF_PARENTS, schema=["label", "parent"], orient="row").write_csv(tmp_path / "parents.csv")
     gold = read_gold(run, "test")
     found, table = find_hierarchy(None, run.labels, gold.labels, SilentReporter()), read_hierarchy(tmp_path / "parents.csv", gold.labels)
-    assert found is not None
     assert list(found.nodes) == list(table.nodes) == ["a", "a-new-top", "b", "g", "h", "new", "top"]
     assert found.above.toarray().tolist() == table.above.toarray().tolist()
     assert found.depths.tolist() == table.depths.tolist() == [4, 1, 4, 3, 3, 4, 2]
@@ -381,7 +369,6 @@ def test_a_run_of_an_earlier_version_knows_the_parents_of_its_index_alone(tmp_pa
     assert labels.parents == [["g", "h"], ["g"]]
     assert labels.further_parents == {}
     found = find_hierarchy(None, labels, ["a", "b", "new"], SilentReporter())
-    assert found is not None
     assert list(found.nodes) == ["a", "b", "g", "h", "new"]
 
 

@@ -62,9 +62,7 @@ def test_each_format_is_recognised_by_its_own_plugin_alone(spec: DatasetSpec, su
 
 @pytest.mark.parametrize("name", ["data.csv", "data.tsv", "data.jsonl", "data.parquet", "data.json"])
 def test_tables_are_read_as_tables(name: str, tmp_path: Path) -> None:
-    from plant_cli.data.tables import write_table
-
-    write_table(pl.DataFrame(ROWS).with_columns(split=pl.lit("train")), tmp_path / name)
+    tables.write_table(pl.DataFrame(ROWS).with_columns(split=pl.lit("train")), tmp_path / name)
     assert set(find_formats(SPECS, DataSection(path=str(tmp_path / name)))) <= {"files"}
     assert load_dataset(context(), DataSection(path=str(tmp_path / name))).splits["train"].collect().height == 3
 
@@ -93,7 +91,6 @@ def test_titles_are_read_whatever_the_format(tmp_path: Path) -> None:
     next(spec for spec in FORMATS if spec.name == "annif-tsv").write(corpus(), tmp_path / "c", "")  # type: ignore[misc]
     (tmp_path / "titles.tsv").write_text("label\ttitle\nJ20\tAcute bronchitis\n")
     found = load_dataset(context(), DataSection(path=str(tmp_path / "c"), titles=str(tmp_path / "titles.tsv")))
-    assert found.labels is not None
     assert dict(found.labels.select("label", "title").collect().iter_rows())["J20"] == "Acute bronchitis"
     assert str(tmp_path / "titles.tsv") in found.files
     with pytest.raises(UsageError, match="'annif-tsv' does not read evidence"):
@@ -102,22 +99,17 @@ def test_titles_are_read_whatever_the_format(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("option", ["titles", "vocabulary"])
 def test_both_options_take_the_same_tables_in_place_of_the_one_beside(option: str, tmp_path: Path) -> None:
-    from plant_cli.data.tables import write_table
-
-    write_table(pl.DataFrame(ROWS), tmp_path / "data.csv")
+    tables.write_table(pl.DataFrame(ROWS), tmp_path / "data.csv")
     label = ROWS["labels"][0][0]
     (tmp_path / "gnd.csv").write_text(f"id,name\n{label},Named\n")
     data = DataSection(path=str(tmp_path / "data.csv"), **{option: str(tmp_path / "gnd.csv")})
     found = load_dataset(context(), data)
-    assert found.labels is not None
     assert found.labels.select("label", "title").collect().rows() == [(label, "Named")]
     assert [Path(file).name for file in found.files] == ["data.csv", "gnd.csv"]
 
 
 def test_what_was_guessed_is_told_to_whoever_asks(tmp_path: Path) -> None:
-    from plant_cli.data.tables import write_table
-
-    write_table(pl.DataFrame(ROWS), tmp_path / "data.csv")
+    tables.write_table(pl.DataFrame(ROWS), tmp_path / "data.csv")
     heard: list[str] = []
     reporter = SilentReporter()
     dataset = load_dataset(context(reporter), DataSection(path=str(tmp_path / "data.csv")), tell=heard.append)

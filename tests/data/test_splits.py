@@ -242,10 +242,8 @@ def test_texts_of_signs_alone_are_different_texts() -> None:
 def test_evidence_follows_the_documents_and_labels(written: str) -> None:
     given = dataset()
     assert take_subset(given, DataSection()) == (given, [])
-    assert given.evidence is not None
     loose = replace(given, evidence=given.evidence.with_columns(label=pl.format(written, "label")))
     found, _ = take_subset(loose, DataSection(keep_labels="top:1"))
-    assert found.evidence is not None
     assert found.evidence.collect().select("doc_id", "label").rows() == [("b1", "x")]
 
 
@@ -418,10 +416,6 @@ def test_what_is_written_is_what_the_files_dataset_reads(full: Dataset, tmp_path
     assert sorted(again.files) == sorted(str(path) for path in written)
     for split, frame in read_frames(again).items():
         assert_frame_equal(frame, frames[split])
-    assert full.labels is not None
-    assert full.evidence is not None
-    assert again.labels is not None
-    assert again.evidence is not None
     assert again.labels.collect()["label"].to_list() == full.labels.collect()["label"].to_list()
     assert_frame_equal(again.evidence.collect(), full.evidence.collect(), check_dtypes=name != "data.jsonl.gz")
 
@@ -436,8 +430,6 @@ def test_tables_of_any_content_come_back(tmp_path_factory: pytest.TempPathFactor
     assert [remark for remark in again.remarks if "the only labels are" not in remark] == []
     for split, frame in read_frames(again).items():
         assert_frame_equal(frame, frames[split])
-    assert dataset.labels is not None
-    assert again.labels is not None
     assert_frame_equal(again.labels.select(pl.col("label", "title").cast(pl.String)).collect(), dataset.labels.collect())
 
 
@@ -473,7 +465,6 @@ def test_no_moment_of_a_replacement_shows_old_documents_beside_new_tables(
     full: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After each change of a name there are no documents, or those that belong to what stands beside them."""
-    assert full.evidence is not None
     output, rename = tmp_path / "data.csv", os.rename
     write_corpus(read_frames(full), full, output, force=False)
     old, seen = output.read_text(), []

@@ -284,7 +284,6 @@ def test_tables_come_back_with_their_columns(tmp_path: Path) -> None:
     assert outputs.keys() == {"labels.parquet", "evidence.parquet", "statistics.json"}
     assert read_labels(tmp_path).rows() == [("A9", "Fracture", 1, None, [], []), ("B1", None, 2, None, [], [])]
     found = read_corpus_table(tmp_path, "evidence.parquet")
-    assert found is not None
     assert found.equals(SPANS)
     require_outputs(tmp_path, make_record(outputs))
 
@@ -469,7 +468,6 @@ def test_a_split_without_documents_is_as_if_it_were_not_there(tmp_path: Path) ->
     assert (len(corpus.split("train")), len(corpus.split("validation")), corpus.has_split("test")) == (80, 20, False)
 
 
-EVIDENCE_SECTION = DataSection(path="x.parquet")
 EVIDENCE_SPANS = [("a", "C1", 0, 13), ("e", "Z0", 10, 25), ("d", "C1", 4, 9), ("a", " B1 ", 18, 23), ("a", "C1", 6, 13), ("d", "C1", 4, 9)]
 Span = tuple[str | None, str | None, int | None, int | None]
 
@@ -480,7 +478,7 @@ def with_evidence(dataset: Dataset, *spans: Span) -> Dataset:
 
 def test_spans_go_to_their_documents_in_every_split(dataset: Dataset, tmp_path: Path) -> None:
     reporter = SilentReporter()
-    corpus = prepare(with_evidence(dataset, *EVIDENCE_SPANS), EVIDENCE_SECTION, tmp_path, reporter)
+    corpus = prepare(with_evidence(dataset, *EVIDENCE_SPANS), SECTION, tmp_path, reporter)
     found = {name: corpus.split(name).evidence for name in corpus}
     train, validation, test = (found[name] or pytest.fail(f"{name} has no evidence") for name in ("train", "validation", "test"))
     assert (train.rows.tolist(), train.labels) == ([0, 0, 0], ["C1", "B1", "C1"])
@@ -493,10 +491,9 @@ def test_spans_go_to_their_documents_in_every_split(dataset: Dataset, tmp_path: 
 def test_evidence_of_held_out_documents_goes_with_them(dataset: Dataset, tmp_path: Path) -> None:
     train = pl.LazyFrame({"doc_id": [f"d{i}" for i in range(10)], "text": [f"words no {i}" for i in range(10)], "labels": [["L"]] * 10})
     spans: list[Span] = [(f"d{i}", "L", 0, 2) for i in range(10)]
-    corpus = prepare(with_evidence(Dataset(splits={"train": train}), *spans), EVIDENCE_SECTION, tmp_path, SilentReporter())
+    corpus = prepare(with_evidence(Dataset(splits={"train": train}), *spans), SECTION, tmp_path, SilentReporter())
     for name, count in (("train", 8), ("validation", 2)):
         found = corpus.split(name).evidence  # type: ignore[arg-type]
-        assert found is not None
         assert found.rows.tolist() == list(range(count))
 
 
@@ -513,7 +510,7 @@ def test_evidence_of_held_out_documents_goes_with_them(dataset: Dataset, tmp_pat
 )
 def test_spans_that_hold_nothing_stop_a_run(dataset: Dataset, tmp_path: Path, span: Span, what: str) -> None:
     with pytest.raises(DataError, match=f"^2 evidence spans .*{what}") as caught:
-        prepare(with_evidence(dataset, *EVIDENCE_SPANS, span, span), EVIDENCE_SECTION, tmp_path, SilentReporter())
+        prepare(with_evidence(dataset, *EVIDENCE_SPANS, span, span), SECTION, tmp_path, SilentReporter())
     assert f"row 7: 'a', 'C1', {'None to None' if span[2] == 0.5 else f'{span[2]} to {span[3]}'}" in caught.value.where
     assert "--evidence" in caught.value.todo
     assert not (tmp_path / "splits.json").exists()
@@ -522,27 +519,25 @@ def test_spans_that_hold_nothing_stop_a_run(dataset: Dataset, tmp_path: Path, sp
 def test_spans_of_nothing_that_is_there_are_counted_and_left_out(dataset: Dataset, tmp_path: Path) -> None:
     reporter = SilentReporter()
     strange: list[Span] = [("nobody", "C1", 0, 4), (None, "C1", 0, 4), ("a", "A9", 0, 4)]
-    corpus = prepare(with_evidence(dataset, *EVIDENCE_SPANS, *strange), EVIDENCE_SECTION, tmp_path, reporter)
+    corpus = prepare(with_evidence(dataset, *EVIDENCE_SPANS, *strange), SECTION, tmp_path, reporter)
     said = [warning for warning in reporter.warnings if "evidence" in warning]
     assert said[0].startswith("2 evidence spans are of documents that the corpus does not have; they are left out (evidence: row 7")
     assert said[1].startswith("1 evidence spans name a label that their document does not have; they are left out (evidence: row 9")
     assert len(pl.read_parquet(tmp_path / "evidence.parquet")) == 5
     evidence = corpus.split("train").evidence
-    assert evidence is not None
     assert len(evidence.rows) == 3
 
 
 def test_a_missing_column_is_named(dataset: Dataset, tmp_path: Path) -> None:
     wrong = replace(dataset, evidence=pl.LazyFrame({"doc_id": ["a"], "label": ["C1"], "begin": [0], "end": [4]}))
     with pytest.raises(DataError, match="no column 'start'") as caught:
-        prepare(wrong, EVIDENCE_SECTION, tmp_path, SilentReporter())
+        prepare(wrong, SECTION, tmp_path, SilentReporter())
     assert "begin" in caught.value.where
 
 
 def test_a_run_knows_its_evidence_again(dataset: Dataset, tmp_path: Path) -> None:
-    first = prepare(with_evidence(dataset, *EVIDENCE_SPANS), EVIDENCE_SECTION, tmp_path, SilentReporter())
-    plain = prepare(dataset, EVIDENCE_SECTION, tmp_path / "plain", SilentReporter())
+    first = prepare(with_evidence(dataset, *EVIDENCE_SPANS), SECTION, tmp_path, SilentReporter())
+    plain = prepare(dataset, SECTION, tmp_path / "plain", SilentReporter())
     assert first.data_hash == plain.data_hash  # evidence says nothing of what a network learns
     again = open_corpus(tmp_path, lambda: dataset).split("train").evidence
-    assert again is not None
     assert again.spans.tolist() == [[0, 13], [18, 23], [6, 13]]

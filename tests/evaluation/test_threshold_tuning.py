@@ -115,12 +115,8 @@ def test_a_million_pairs_take_under_two_seconds():
     assert time.process_time() - started < 2
 
 
-PRECISION, RECALL, F1, MACRO = (
-    Target(measure="precision", least=0.6),
-    Target(measure="recall", least=0.6),
-    Target(measure="f1"),
-    Target(measure="macro-f1"),
-)
+PRECISION, RECALL = Target(measure="precision", least=0.6), Target(measure="recall", least=0.6)
+F1, MACRO = Target(measure="f1"), Target(measure="macro-f1")
 
 
 def make_case(seed, documents=60, labels=8, k=5, levels=13):
@@ -262,6 +258,10 @@ def scored(align, good):
     return align(good)
 
 
+def decide(scored, gold, *targets, review=0.1):
+    return find_decisions(scored, choose_on_validation(scored, gold, parse_targets(targets), review))
+
+
 def test_bands_by_hand(gold, scored):
     """Right: 1 a .9, 1 c .8, 2 b .7, 3 c .9; wrong: 1 d .1, 3 b .2, 4 d .3, 5 a .6. Gold: 6, of which two are unseen in train."""
     decision = choose_on_validation(scored, gold, parse_targets(["precision=0.75"]), 0.15)
@@ -279,31 +279,27 @@ def test_bands_by_hand(gold, scored):
 def test_a_recall_says_what_is_reviewed(gold, align, good):
     """By falling score: right, wrong, right, right | wrong, wrong, right | wrong: all four gold labels that are listed are to be shown."""
     scored = align({**good, "3": {"b": 0.9, "c": 0.2}})
-    assigned, reviewed, _ = find_decisions(
-        scored, choose_on_validation(scored, gold, parse_targets(["precision=0.6", "recall=1"]), 0.0)
-    ).values()
+    assigned, reviewed, _ = decide(scored, gold, "precision=0.6", "recall=1", review=0.0).values()
     assert np.sort(scored.scores[assigned]).tolist() == [0.7, 0.8, 0.9, 0.9]
     assert np.sort(scored.scores[reviewed]).tolist() == [0.2, 0.3, 0.6]
 
 
 def test_what_is_never_listed_or_unknown_is_neither_assigned_nor_reviewed(gold, align, good):
     scored = align({**good, "5": {}, "4": {"nowhere": 0.99, "d": 0.98}})
-    assigned, reviewed, _ = find_decisions(scored, choose_on_validation(scored, gold, parse_targets(["f1"]), 0.1)).values()
+    assigned, reviewed, _ = decide(scored, gold, "f1").values()
     assert not assigned[4].any()
     assert not reviewed[4].any()
     assert not (assigned | reviewed)[3][scored.top[3] < 0].any()
 
 
 def test_a_few_right_ones_are_no_certainty(gold, scored):
-    decision = choose_on_validation(scored, gold, parse_targets(["precision=0.75"]), 0.15)
-    found = measure_decisions(find_decisions(scored, decision), scored, gold, replicates=50, level=0.95, seed=0)
+    found = measure_decisions(decide(scored, gold, "precision=0.75", review=0.15), scored, gold, replicates=50, level=0.95, seed=0)
     # three documents, all right: Wilson's interval of 3 of 3
     assert found["assign"]["precision"] == {"value": 1.0, "low": pytest.approx(0.4385, abs=1e-4), "high": 1.0}
 
 
 def test_intervals_hold_the_value_and_loads_are_not_cut_at_one(gold, scored):
-    decision = choose_on_validation(scored, gold, parse_targets(["recall=1"]), 0.0)
-    found = measure_decisions(find_decisions(scored, decision), scored, gold, replicates=200, level=0.95, seed=0)
+    found = measure_decisions(decide(scored, gold, "recall=1", review=0.0), scored, gold, replicates=200, level=0.95, seed=0)
     bands = [found[name] for name in ("assign", "review", "reject")]
     for figure in (band[name] for band in bands for name in ("labels", "precision", "recall")):
         assert figure["value"] is None or figure["low"] <= figure["value"] <= figure["high"]
@@ -354,17 +350,14 @@ def test_one_document_and_one_label(corpus, align):
     rows = {"1": {"a"}}
     gold = read_gold(type(corpus)(rows=rows), "test")
     scored = align({"1": {"a": 0.9}}, gold)
-    decision = choose_on_validation(scored, gold, parse_targets(["f1"]), 0.1)
-    assert find_decisions(scored, decision)["assign"].tolist() == [[True]]
+    assert decide(scored, gold, "f1")["assign"].tolist() == [[True]]
     assert not decide_left_out(scored, gold, parse_targets(["f1"]), 0.1, seed=0)["assign"].any()  # nothing is left to choose by
 
 
 def test_scores_that_are_no_probabilities_promise_nothing(gold, align, good):
     scored = align({**good, "1": {"a": 3.5, "c": -1.0}})
     assert not are_probabilities(scored)
-    found = measure_decisions(
-        find_decisions(scored, choose_on_validation(scored, gold, parse_targets(["f1"]), None)), scored, gold, **NOTHING
-    )
+    found = measure_decisions(decide(scored, gold, "f1", review=None), scored, gold, **NOTHING)
     assert found["assign"]["expected_precision"] is None
     assert found["review"]["labels"]["value"] == 0
     assert not are_probabilities(align({key: {} for key in good}))

@@ -75,7 +75,6 @@ def test_pairs_and_occurrences_are_those_of_a_loop() -> None:
     assert dense[0].tolist() == both.tolist()
     assert dense[1].tolist() == occurrences.tolist()
     assert counting.margins.docs_with_label.tolist() == [2, 0, 3]
-    assert counting.margins.words_with_label is not None
     assert counting.margins.words_with_label.tolist() == [6, 0, 6]
 
 
@@ -120,7 +119,6 @@ def test_files_hold_the_words_that_memory_would_hold(words: int, tmp_path: Path,
     assert found.words == whole.words
     assert found.docs_with_word.tolist() == whole.docs_with_word.tolist()
     presence, occurrences = found.read(np.arange(200))
-    assert occurrences is not None
     assert occurrences.toarray().tolist() == whole.occurrences.toarray().tolist()
     assert presence.toarray().tolist() == (whole.occurrences.toarray() > 0).astype(int).tolist()
     some = np.array([3, 4, 5, 9, 199])
@@ -141,8 +139,6 @@ def test_counts_are_those_of_memory(occurrences: bool, memory: int) -> None:
             tables = [dense(counting.count(start, stop), len(whole.margins.words), what) for counting in (found, whole)]
             assert tables[0] == tables[1]
     if occurrences:
-        assert found.margins.words_with_label is not None
-        assert whole.margins.words_with_label is not None
         assert found.margins.words_with_label.tolist() == whole.margins.words_with_label.tolist()
     else:
         assert found.margins.words_with_label is None

@@ -198,9 +198,6 @@ def test_signals_get_the_counts_they_ask_for(kept_by: Any) -> None:
     kept_by(terms, [[1, 0], [0, 0], [1, 1]], signal=signal, occurrences=True)
     got = seen["counts"]
     order = np.argsort(got.pairs)
-    assert got.pairs is not None
-    assert got.occurrences is not None
-    assert got.words_with_label is not None
     assert got.pairs[order].tolist() == [0, 1, 2, 3, 5]  # label · 3 + word; label 1 never meets b
     assert got.occurrences[order].tolist() == [3, 1, 2, 1, 2]
     assert got.words_with_label[order].tolist() == [6, 6, 6, 3, 3]

@@ -229,7 +229,6 @@ def test_full_with_its_splits_and_titles(root: Path, tmp_path: Path) -> None:
     assert said(dataset, "2 admissions have a discharge note and no code: left out")
     assert said(dataset, "1 admissions have codes and no discharge note: left out")
     assert {Path(path).name for path in dataset.files} >= {"NOTEEVENTS.csv", "DIAGNOSES_ICD.csv", "PROCEDURES_ICD.csv"}
-    assert dataset.labels is not None
     titles = dict(dataset.labels.collect().iter_rows())
     assert titles["401.9"] == "Unspecified essential hypertension"
     assert titles["00.66"] == "Percutaneous transluminal angioplasty"
@@ -279,7 +278,6 @@ def test_mimic4_in_both_versions(tmp_path: Path) -> None:
     write_mimic4(tmp_path / "iv")
     dataset = load("mimic4-icd10", tmp_path / "iv", splits=splits(tmp_path, {str(i): "train" for i in range(1, 12)}))
     assert set(map(tuple, rows(dataset).values())) == {("0DTJ4ZZ", "I10")}
-    assert dataset.labels is not None
     assert dict(dataset.labels.collect().iter_rows()) == {"I10": "Essential hypertension", "0DTJ4ZZ": "Resection of Appendix"}
     assert said(dataset, "1 discharge notes are blank: left out")
     assert said(dataset, "1 discharge notes repeat another of their admission: left out")

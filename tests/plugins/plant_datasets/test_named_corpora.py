@@ -32,14 +32,12 @@ def rows(dataset: Dataset, split: str = "train") -> list[tuple[Any, ...]]:
 
 
 def titles(dataset: Dataset) -> dict[str, str]:
-    assert dataset.labels is not None
     return dict(dataset.labels.select("label", "title").collect().iter_rows())
 
 
 def test_each_has_a_card_that_says_where_to_get_it_and_options_that_are_valid() -> None:
     assert len(NAMED) == 17
     for name, spec in NAMED.items():
-        assert spec.card is not None
         assert all((spec.card.title, spec.card.licence, spec.card.citation, spec.card.source, spec.card.files)), name
         assert name == "mimic3-rare50" or spec.options()
         assert ("PhysioNet" in spec.card.licence) == name.startswith("mimic")
@@ -70,7 +68,6 @@ def test_the_corpora_that_are_here_are_known_versions(name: str, documents: int,
     assert not any("of no known version" in remark for remark in dataset.remarks)
     assert dataset.labels is not None
     if name == "codiesp":
-        assert dataset.evidence is not None
         spans = dataset.evidence.collect()
         texts = pl.concat(frame.select("doc_id", "text", "labels") for frame in dataset.splits.values()).collect()
         joined = spans.rename({"text": "quoted"}).join(texts, on="doc_id", how="left")
@@ -158,7 +155,6 @@ def test_header_recitals_and_body_of_laws(laws: Path) -> None:
 def test_names_of_concepts(laws: Path, names: str) -> None:
     write_files(laws, {"eurovoc_concepts.jsonl": names})
     dataset = load("eurlex57k", laws)
-    assert dataset.labels is not None
     assert dataset.labels.collect().row(0) == ("1", "lamp", ["light"])
     assert dataset.files[-1] == str(laws / "eurovoc_concepts.jsonl")
 
@@ -193,15 +189,12 @@ def test_codes_texts_and_spans_of_codiesp(cases: Path) -> None:
     assert set(dataset.splits) == {"train", "validation"}
     assert any("texts and no gold codes" in remark for remark in dataset.remarks)
     assert any("4 rows cannot be read" in remark for remark in dataset.remarks)
-    assert dataset.evidence is not None
     spans = dataset.evidence.filter(pl.col("doc_id") == "train-1").collect()
     assert spans["text"].to_list() == ["fiebre", "radiografía", "tórax"]
     kept, findings = read_evidence(dataset, {name: tidy(digest(frame.collect())) for name, frame in dataset.splits.items()})
-    assert kept is not None
     assert (kept.height, findings) == (6, [])
     diagnoses = load("codiesp", cases, codes="D")
     assert rows(diagnoses)[0][2] == ["r50.9", "r05"]
-    assert diagnoses.evidence is not None
     assert set(diagnoses.evidence.collect()["label"]) == {"r50.9"}
 
 

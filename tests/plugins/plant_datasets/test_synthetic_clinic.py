@@ -127,7 +127,6 @@ def test_equal_seeds_give_equal_corpora_over_releases(clinic: Dataset) -> None:
 
 
 def test_every_code_is_used_and_the_table_names_it(clinic: Dataset) -> None:
-    assert clinic.labels is not None
     table = clinic.labels.collect()
     used = documents(clinic)["labels"].explode().unique().sort()
     assert used.to_list() == table["label"].to_list()
@@ -138,7 +137,6 @@ def test_every_code_is_used_and_the_table_names_it(clinic: Dataset) -> None:
 
 
 def test_the_evidence_is_exact_and_complete(clinic: Dataset) -> None:
-    assert clinic.evidence is not None
     evidence = clinic.evidence.collect()
     frame = documents(clinic)
     texts = dict(frame.select("doc_id", "text").iter_rows())
@@ -158,7 +156,6 @@ def test_the_frequencies_have_a_long_tail(clinic: Dataset) -> None:
 
 
 def test_related_codes_share_words_and_notes_deny_and_inherit(clinic: Dataset) -> None:
-    assert clinic.labels is not None
     families = clinic.labels.collect()["parents"].list.first().value_counts()["count"]
     assert families.max() >= 3
     text = "\n".join(documents(clinic)["text"])
@@ -167,7 +164,6 @@ def test_related_codes_share_words_and_notes_deny_and_inherit(clinic: Dataset) -
 
 def test_the_largest_corpus_has_three_thousand_codes() -> None:
     dataset = generate(documents=3000, labels=3000, seed=0)
-    assert dataset.labels is not None
     assert dataset.labels.collect()["label"].n_unique() == 3000
     assert documents(dataset)["labels"].explode().n_unique() == 3000
 

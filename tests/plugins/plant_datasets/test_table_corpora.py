@@ -107,14 +107,11 @@ def test_titles_and_evidence_beside_the_corpus_are_found(tmp_path: Path) -> None
     beside = {"data.labels.tsv": "label\ttitle\tdescription\na\tAlpha\tfirst\n", "labels.csv": "label,title\na,Other\n"}
     write_files(tmp_path, {"data.csv": DATA, "evidence.csv": "doc_id,label,start,end,text\n1,a,0,1,o\n", **beside})
     dataset = load(tmp_path / "data.csv")
-    assert dataset.labels is not None
     assert dataset.labels.collect().to_dicts() == [{"label": "a", "title": "Alpha", "description": "first"}]
-    assert dataset.evidence is not None
     assert dataset.evidence.collect().rows() == [("1", "a", 0, 1, "o")]
     assert [Path(file).name for file in dataset.files] == ["data.csv", "data.labels.tsv", "evidence.csv"]
     write_files(tmp_path / "folder", {"train.csv": DATA, "labels.csv": "label,parents\na,b\n"})
     untitled = load(tmp_path / "folder").labels
-    assert untitled is not None
     assert untitled.collect().rows() == [("a", "b", None)]
 
 
@@ -208,7 +205,6 @@ def test_titles_and_evidence_may_be_in_the_encoding_of_the_documents_or_in_utf_8
     for encoding in ("windows-1252", "utf-8"):
         (tmp_path / "labels.csv").write_text(f"{names}\na,Äther\n", encoding=encoding)
         labels = load(tmp_path / "data.csv", encoding="windows-1252").labels
-        assert labels is not None
         assert labels.collect()["title"].to_list() == ["Äther"]
 
 
