@@ -17,7 +17,8 @@ from plant_cli.data.tables import collect, count_rows, trim
 
 Table = TypeVar("Table", pl.DataFrame, pl.LazyFrame)
 Frames = Mapping[SplitName, pl.DataFrame]
-DOCUMENT_COLUMNS = ("doc_id", "text", "labels")
+DOCUMENT_SCHEMA: dict[str, pl.DataType] = {"doc_id": pl.String(), "text": pl.String(), "labels": pl.List(pl.String())}
+DOCUMENT_COLUMNS = tuple(DOCUMENT_SCHEMA)
 DOCUMENTS_IN_MEMORY = 2_000  # documents that are in memory together where a split is read in batches
 BYTES_IN_MEMORY = 1 << 26  # bytes of a corpus that is kept in memory when it is first read
 

@@ -97,7 +97,7 @@ def open_bytes(path: Path, expected: str = READABLE) -> Iterator[IO[bytes]]:
     except PlantError:
         raise
     except Exception as error:
-        if kind is not None and (isinstance(error, _DAMAGE) or type(error).__name__ == "ZstdError" or _is_damage(error)):
+        if kind is not None and _is_damage(error):
             test = {"zip": "unzip"}.get(kind, kind)
             what, todo = f"the {kind} file is truncated or damaged", f"copy or make the file again; `{test} -t` tests it"
             raise DataError(what, where=str(path), expected=f"a complete {kind} file", todo=todo) from error
@@ -106,12 +106,10 @@ def open_bytes(path: Path, expected: str = READABLE) -> Iterator[IO[bytes]]:
         raise
 
 
-_DAMAGE = (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
-
-
 def _is_damage(error: Exception) -> bool:
-    """Whether an error of the system is none: gzip and bzip2 say so of what they cannot unpack."""
-    return isinstance(error, OSError) and error.errno is None
+    """Whether a packed file is damaged; gzip and bzip2 say so by an error of the system without a number."""
+    known = isinstance(error, (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)) or type(error).__name__ == "ZstdError"
+    return known or (isinstance(error, OSError) and error.errno is None)
 
 
 def _packer(head: bytes) -> str | None:
@@ -139,15 +137,9 @@ def _open_member(archive: zipfile.ZipFile, path: Path, expected: str) -> IO[byte
     named = [name for name in texts if not Path(name).stem.lower().startswith(("readme", "license", "licence"))]
     chosen = next((names for names in (named, texts, files) if len(names) == 1), None)
     if chosen is None:
-        what = f"the zip archive holds {len(files):,} files" + (
-            f": {', '.join(files[:6])}{', …' if len(files) > 6 else ''}" if files else ""
-        )
-        raise DataError(
-            what,
-            where=str(path),
-            expected="an archive with one file of data",
-            todo=f"unpack it, and name a file or the folder: unzip {path}",
-        )
+        listed = f": {', '.join(files[:6])}{', …' if len(files) > 6 else ''}" if files else ""
+        what, todo = f"the zip archive holds {len(files):,} files{listed}", f"unpack it, and name a file or the folder: unzip {path}"
+        raise DataError(what, where=str(path), expected="an archive with one file of data", todo=todo)
     member = archive.getinfo(chosen[0])
     if member.flag_bits & 1 or member.compress_type not in (0, 8, 12, 14):
         what = "has a password" if member.flag_bits & 1 else "is packed in a way that is not known here"

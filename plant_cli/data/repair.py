@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api import SPLITS, Dataset, DatasetSpec, SplitName, UsageError
-from plant_cli.data.documents import CONTROL, DOCUMENT_COLUMNS, TEXT_KEY, WIDTHLESS, Frames, spelling_key, tidy
+from plant_cli.data.documents import CONTROL, DOCUMENT_COLUMNS, DOCUMENT_SCHEMA, TEXT_KEY, WIDTHLESS, Frames, spelling_key, tidy
 from plant_cli.data.files import name_temporary, replacing, replacing_folder, require_free
 from plant_cli.data.parquet import write_frames
 from plant_cli.data.shares import Shard
@@ -81,10 +81,8 @@ def _move_spans(spans: pl.DataFrame, frames: Frames) -> pl.DataFrame:
     """Spans where their words stand once hidden characters are gone."""
     texts = pl.concat(frame.select("doc_id", _text="text") for frame in frames.values()).filter(pl.col("_text").str.contains(WIDTHLESS))
     before = spans.join(texts.unique("doc_id", keep="first"), on="doc_id", how="left", maintain_order="left")
-    gone = (pl.col("_text").str.slice(0, pl.col(name)).str.count_matches(WIDTHLESS).fill_null(0) for name in ("start", "end"))
-    return before.with_columns(pl.col(name) - count.cast(pl.Int64) for name, count in zip(("start", "end"), gone, strict=True)).drop(
-        "_text"
-    )
+    gone = {name: pl.col("_text").str.slice(0, pl.col(name)).str.count_matches(WIDTHLESS).fill_null(0) for name in ("start", "end")}
+    return before.with_columns(pl.col(name) - count.cast(pl.Int64) for name, count in gone.items()).drop("_text")
 
 
 def _find_spellings(parts: Parts) -> dict[str, str]:
@@ -148,7 +146,6 @@ def _list(split: str, rows: pl.DataFrame, what: str) -> pl.DataFrame:
 SplitFrames = Mapping[SplitName, pl.DataFrame | Iterable[pl.DataFrame]]
 """Splits, each whole or in batches that are taken once."""
 
-DOCUMENT_SCHEMA = {"doc_id": pl.String(), "text": pl.String(), "labels": pl.List(pl.String())}
 OTHER_TABLES = ("labels", "evidence", "excluded")
 DOCUMENTS_PER_ROW_GROUP = 20_000  # documents that a reader of Parquet holds together
 
@@ -190,9 +187,8 @@ def write_corpus(parts: SplitFrames, dataset: Dataset, output: Path, *, force: b
     # places are closed in reverse: the corpus itself takes its own last, when all that belongs to it is there
     with _put_back(aside), ExitStack() as places:
         for path, batches in documents.items():
-            _write_batches(
-                batches, places.enter_context(replacing(path)), {**DOCUMENT_SCHEMA, "split": pl.String()} if single else DOCUMENT_SCHEMA
-            )
+            schema = DOCUMENT_SCHEMA | ({"split": pl.String()} if single else {})
+            _write_batches(batches, places.enter_context(replacing(path)), schema)
         for path, content in tables.items():
             write_table(content, places.enter_context(replacing(path)))
         for path in documents if tables else ():  # all is written; while names change, no old documents stand beside new tables

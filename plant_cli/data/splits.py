@@ -17,7 +17,7 @@ from plant_cli.api import SPLITS, DataError, DataSection, Dataset, SplitName, Us
 from plant_cli.api.functions import Named
 from plant_cli.data.documents import TEXT_KEY, explode_labels, read_frame, tidy
 from plant_cli.data.labels import count_labels
-from plant_cli.data.repair import drop_leaks
+from plant_cli.data.repair import Parts, drop_leaks
 from plant_cli.data.tables import collect, trim
 
 Method = Literal["uniform", "stratified"]
@@ -32,10 +32,8 @@ def split_documents(
     """Splits of the given shares; documents of equal text, and of one group, stay together, so that nothing leaks."""
     units = find_units(documents, groups)
     wanted = {name: share for name, share in shares.items() if share > 0}
-    if method == "uniform":
-        place = _place_uniformly(units, list(wanted.values()), np.random.default_rng(seed))
-    else:
-        place = _place_stratified(units, documents, list(wanted.values()), np.random.default_rng(seed))
+    given, rng = list(wanted.values()), np.random.default_rng(seed)
+    place = _place_uniformly(units, given, rng) if method == "uniform" else _place_stratified(units, documents, given, rng)
     names: list[SplitName] = [*wanted, "train"]
     parts = {name: documents.filter(place == names.index(name)) for name in SPLITS if name in names}
     return {name: part for name, part in parts.items() if part.height}
@@ -50,9 +48,9 @@ def find_units(documents: pl.DataFrame, groups: pl.Series | None) -> Ints:
     grouped = np.flatnonzero(names.is_not_null().to_numpy())
     numbers = names.drop_nulls().rank("dense").to_numpy().astype(np.int64) - 1 if len(grouped) else np.empty(0, dtype=np.int64)
     size = documents.height + (int(numbers.max()) + 1 if len(numbers) else 0)
-    first = {text: row for row, text in reversed(list(enumerate(texts.tolist())))}
+    first = np.unique(texts, return_index=True)[1]  # the first document of each text
     rows = np.concatenate([np.arange(documents.height), grouped])
-    columns = np.concatenate([np.array([first[text] for text in texts.tolist()], dtype=np.int64), documents.height + numbers])
+    columns = np.concatenate([first[texts], documents.height + numbers])
     links = coo_array((np.ones(len(rows), dtype=np.int8), (rows, columns)), shape=(size, size))
     return np.asarray(_CONNECT(links, directed=False)[1][: documents.height], dtype=np.int64)
 
@@ -124,7 +122,6 @@ def _count_labels(units: Ints, documents: pl.DataFrame) -> csr_array:
     return csr_array(coo_array((np.ones(len(rows)), (rows, columns)), shape=shape))
 
 
-Parts = dict[SplitName, pl.DataFrame]
 GROUP_COLUMN = "group"
 _RANKED = re.compile(r"(top|rare):(\d+)")
 _RANGE = re.compile(r"(\d+)-(\d*)")

@@ -103,9 +103,19 @@ class Sketch:
     start: str  # the first characters, decoded
 
     @cached_property
+    def lines(self) -> list[str]:
+        """The first lines that are not blank."""
+        return [line for line in self.start.split("\n") if line.strip()][:LINES_LOOKED_AT]
+
+    @property
     def first(self) -> str:
-        """The first line that is not blank."""
-        return next((line for line in self.start.split("\n") if line.strip()), "").strip("\r")
+        """The first of them."""
+        return next(iter(self.lines), "").strip("\r")
+
+    @cached_property
+    def bodies(self) -> list[str]:
+        """These lines without the ids of documents."""
+        return [_part_id(line)[1] if self.by_id else line for line in self.lines]
 
     @cached_property
     def labels(self) -> frozenset[str]:
@@ -120,18 +130,15 @@ class Sketch:
     @cached_property
     def by_id(self) -> bool:
         """Whether the first lines begin with the ids of documents."""
-        lines = [line for line in self.start.split("\n") if line.strip()][:LINES_LOOKED_AT]
-        firsts = [_part_id(line)[0] for line in lines]
+        firsts = [_part_id(line)[0] for line in self.lines]
         return bool(firsts) and len(set(firsts)) == len(firsts) and self.documents.issuperset(firsts)
 
     @cached_property
     def list_separator(self) -> str | None:
         """What separates the labels of a line; None where fewer than half of the parts are labels, or numbers are among the others."""
-        lines = [line for line in self.start.split("\n") if line.strip()][:LINES_LOOKED_AT]
-        bodies = [_part_id(line)[1] if self.by_id else line for line in lines]
         best: tuple[float, str | None] = (0.0, None)
         for separator in ("\t", ";", "|", ",", " "):
-            parts = [part.strip().strip('"') for body in bodies for part in body.split(separator) if part.strip()]
+            parts = [part.strip().strip('"') for body in self.bodies for part in body.split(separator) if part.strip()]
             share = sum(part in self.labels for part in parts) / max(1, len(parts))
             numbers = any(re.fullmatch(NUMBER, part) and part not in self.labels for part in parts)
             best = max(best, (0.0 if numbers or share < 0.5 else share, separator), key=lambda one: one[0])
@@ -336,9 +343,7 @@ def _lines_of(
     """How a format of a line for each document, perhaps behind its id, is recognised and read, from how a line is parted."""
 
     def fits(sketch: Sketch) -> bool:
-        lines = [line for line in sketch.start.split("\n")[: 4 * LINES_LOOKED_AT] if line.strip()][:LINES_LOOKED_AT]
-        bodies = [_part_id(line)[1] if sketch.by_id else line for line in lines]
-        parted = [part(sketch, body) for body in bodies if body]
+        parted = [part(sketch, body) for body in sketch.bodies if body]
         return bool(parted and parted[0]) and 2 * sum(pairs is not None for pairs in parted) > len(parted)
 
     def read(sketch: Sketch) -> Lists:
@@ -453,9 +458,8 @@ def _read_nested(sketch: Sketch) -> Lists:
 
 
 def _is_nested(sketch: Sketch) -> bool:
-    if not re.match(r"\s*\[\s*\[", sketch.start):
-        return False
-    return isinstance(sketch.content, list) and all(isinstance(row, list) for row in sketch.content)
+    nested = bool(re.match(r"\s*\[\s*\[", sketch.start)) and isinstance(sketch.content, list)
+    return nested and all(isinstance(row, list) for row in sketch.content)
 
 
 def _is_annif(sketch: Sketch) -> bool:

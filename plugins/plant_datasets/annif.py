@@ -11,10 +11,9 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, NoOptions, SplitName
-from plant_cli.kit import BadRows, bare_name, parts_of, read_lines, read_rows, refuse_many, resolve_titles, writing_text
+from plant_cli.kit import DOCUMENT_SCHEMA, BadRows, bare_name, parts_of, read_lines, read_rows, refuse_many, resolve_titles, writing_text
 from plant_datasets.corpus_reader import (
     ALIASES,
-    DOCUMENT_SCHEMA,
     CorpusReader,
     Document,
     SplitPart,

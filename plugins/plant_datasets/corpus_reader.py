@@ -13,9 +13,8 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api import SPLITS, DataError, DataSection, Dataset, PlantError, SplitName, UsageError
-from plant_cli.kit import SUFFIXES, BadRows, bare_name, collect, cut_by_size, peek_text, read_lines, spool, with_parts
+from plant_cli.kit import DOCUMENT_SCHEMA, SUFFIXES, BadRows, bare_name, collect, cut_by_size, peek_text, read_lines, spool, with_parts
 
-DOCUMENT_SCHEMA = {"doc_id": pl.String(), "text": pl.String(), "labels": pl.List(pl.String())}
 ALIASES: dict[str, SplitName] = {
     "train": "train", "training": "train", "trn": "train",
     "validation": "validation", "valid": "validation", "val": "validation", "validate": "validation", "dev": "validation",
