@@ -22,6 +22,7 @@ from plant_cli.data.files import refuse_replacing, remove, require_free
 from plant_cli.data.loading import load_dataset
 from plant_cli.data.tables import collect, guard_cells, output_format, scan_table, write_table
 from plant_cli.data.vocabularies import read_respelled, read_titles
+from plant_cli.report.text import show_count
 from plant_cli.runs.folder import CACHE, HEADER_NAME, Run
 from plant_cli.runs.lock import hold_lock
 
@@ -40,7 +41,9 @@ def diff(context: StageContext, options: LabelsDiffOptions) -> Result:
     output_format(output)
     run = Run.open(Path(options.path))
     labels = read_labels(run.corpus_path)
-    purpose = Purpose(options.language or CorpusRecord.read(run.corpus_path).source.get("vocabulary_language"), labels["label"])
+    record = CorpusRecord.read(run.corpus_path)
+    language = options.language or record.source.get("vocabulary_language")
+    purpose = Purpose(language, labels["label"], spoken=lambda: record.analyser.shares)
     new, remarks = read_respelled(Path(options.vocabulary), purpose)
     for remark in remarks:
         context.reporter.note(remark)
@@ -54,15 +57,13 @@ def diff(context: StageContext, options: LabelsDiffOptions) -> Result:
     if options.old is None:
         context.reporter.note("labels that the run does not have count as added; --old names the earlier edition, whose labels are not new")
     rows = list(_find_edits(labels, new, mapping, earlier))
-    edits = make_edits(rows, options.vocabulary, set(labels["label"]))
     write_table(guard_cells(pl.DataFrame(rows, schema=dict.fromkeys(EDIT_COLUMNS, pl.String))), output)
     counts = dict(zip(labels["label"], labels["train_count"], strict=True))
     titles = {row["label"]: row["title"] for row in labels.iter_rows(named=True)}
     table = _tabulate(rows, f"Edits, in {output}", counts, titles)
+    edits = dict(Counter(str(row["edit"]) for row in rows))
     command = f"plant labels apply {shlex.quote(options.path)} {shlex.quote(options.output)} --run NEW"
-    return Result(
-        tables=[table], data={"edits": rows, "written": str(output)}, summary=dict(edits.counts), next_step=f"look at it, then {command}"
-    )
+    return Result(tables=[table], data={"edits": rows, "written": str(output)}, summary=edits, next_step=f"look at it, then {command}")
 
 
 def _read_mapping(path: str | None) -> dict[str, list[str]]:
@@ -87,13 +88,15 @@ def _find_edits(labels: pl.DataFrame, new: pl.DataFrame, mapping: Mapping[str, S
     current = {row["label"]: row for row in new.filter(~pl.col("deprecated")).iter_rows(named=True)}
     replaced = {**dict(new.filter(pl.col("deprecated")).select("label", "replaced_by").iter_rows()), **mapping}
     old = dict(labels.select("label", "title").iter_rows())
-    successors = {label: _follow(label, replaced, current) for label in old if label not in current or label in mapping}
+    successors = {
+        label: [label] * (label in current) + _follow(label, replaced, current) for label in old if label not in current or label in mapping
+    }
     needed = {one for found in successors.values() for one in found}
     for label, row in current.items():
-        if label not in old and (label in needed or label not in earlier) and row["title"]:
+        if label not in old and (label in needed or (label not in earlier and row["title"])):
             yield _edit("add", label, title=row["title"], description=row["description"])
     for label, title in old.items():
-        renamed = current[label]["title"] if label in current and label not in successors else None
+        renamed = current[label]["title"] if label in current else None
         if renamed and renamed != title:
             yield _edit("rename", label, title=renamed)
     for label, found in successors.items():
@@ -169,7 +172,7 @@ def apply(context: StageContext, options: LabelsApplyOptions) -> Result:
     counts = dict(edits.counts)
     if split := counts.get("split"):
         said = "their documents have the first of the new labels until somebody reviews them (`plant review export`)"
-        context.reporter.warn(f"{split:,} labels were split: {said}")
+        context.reporter.warn(f"{show_count(split, 'split label')}: {said}")
     table = Table(
         title=f"Labels of {target}",
         columns=[Column(name=kind, kind="count") for kind in counts],
@@ -219,7 +222,7 @@ def _copy(source: Run, target: Path, rows: Sequence[Row]) -> None:
                 shutil.copytree(source.path / name, partial / name, ignore=shutil.ignore_patterns(".*"))
         for name in (HEADER_NAME, "recipe.yaml"):
             shutil.copyfile(source.path / name, partial / name)
-        write_table(pl.DataFrame(_all_rows(source, rows), schema=dict.fromkeys(EDIT_COLUMNS, pl.String)), partial / KEPT_EDITS)
+        write_table(guard_cells(pl.DataFrame(_all_rows(source, rows), schema=dict.fromkeys(EDIT_COLUMNS, pl.String))), partial / KEPT_EDITS)
     with suppress(FileNotFoundError):
         target.rmdir()
     partial.rename(target)

@@ -110,7 +110,9 @@ class ChangedLabels:
         if into is not None:
             self.origins.setdefault(into, [into]).extend(moved)
         for labels in self.examples.values():
-            labels[:] = dict.fromkeys(into if one == label else one for one in labels if one != label or into is not None)
+            if label in labels:
+                others = [one for one in labels if one != label]
+                labels[:] = dict.fromkeys(others if into is None else [*others, into])
 
     def require_examples(self) -> None:
         """Refuse an added label of which nothing is known."""

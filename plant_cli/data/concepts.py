@@ -212,6 +212,7 @@ _PREDICATES = {  # by what they say of a concept
     "parents": (
         _SKOS + "broader", _RDFS + "subClassOf", _MADS + "hasBroaderAuthority", _MESH + "broaderDescriptor", _GND + "broaderTermGeneral",
     ),
+    "replaces": (_DCT + "replaces", _SKOS + "exactMatch"),
     "replaced_by": (_DCT + "isReplacedBy", _IAO + "0100001", _MADS + "useInstead"),
     "notation": (_SKOS + "notation", _OBO + "id", _GND + "gndIdentifier", _MESH + "identifier", _DCT + "identifier"),
 }  # fmt: skip
@@ -266,8 +267,18 @@ def read_skos(text: str, syntax: str, purpose: Purpose, path: Path) -> tuple[pl.
             notation=next(iter(named(node, "notation")), None),
         )
         concepts.append(concept)
+    concepts += _find_replaced(concepts, {str(node): named(node, "replaces") for node in found}, set(purpose.used))
     table, remarks = tabulate_concepts(concepts, "SKOS", purpose, str(path))
     return table, [*remarks, *(f"{count:,} concepts are named by <{kind}>, not by skos:prefLabel" for kind, count in by.items() if count)]
+
+
+def _find_replaced(concepts: Sequence[Concept], replaces: Mapping[str, Sequence[str]], used: set[str]) -> list[Concept]:
+    """Labels of the documents that are no concepts any more, but are said to be replaced by some."""
+    known, successors = {concept.label for concept in concepts}, dict[str, list[str]]()
+    for concept in concepts:
+        for old in used.intersection(replaces.get(concept.label, ())) - known:
+            successors.setdefault(old, []).append(concept.label)
+    return [Concept(label=old, titles=[], deprecated=True, replaced_by=now) for old, now in sorted(successors.items())]
 
 
 def _parse(text: str, syntax: str, path: Path) -> tuple[Any, Any]:

@@ -90,7 +90,7 @@ def test_the_edits_to_a_new_edition(model: Path, tmp_path: Path) -> None:
 
 def test_an_earlier_edition_and_a_mapping(model: Path, tmp_path: Path) -> None:
     (tmp_path / "old.csv").write_text("label,title\na,fever\nk,cough\nb,stone\n")
-    (tmp_path / "map.csv").write_text("old,new\nb,x\nx,m\nc,a\n")
+    (tmp_path / "map.csv").write_text("old,new\nb,x\nx,m\nc,a\na,k\n")
     diff(
         model,
         tmp_path,
@@ -101,7 +101,9 @@ def test_an_earlier_edition_and_a_mapping(model: Path, tmp_path: Path) -> None:
     assert read(tmp_path / "edits.csv") == [
         ("add", "n", "stone in the left kidney", None),
         ("add", "m", "stone in the right kidney", None),
+        ("add", "k", "cough", None),
         ("rename", "a", "hot fever", None),
+        ("split", "a", "high fever", "a|k"),
         ("merge", "b", "stone in the kidney", "m"),
         ("merge", "c", "broken arm", "a"),
     ]
@@ -125,7 +127,7 @@ def test_a_model_with_edited_labels_and_one_of_that(model: Path, tmp_path: Path)
     assert suggest(target, "a bad cough")[0] == "k"
     assert suggest(target, "a stone in the left kidney")[0] == "n"
     assert "c" not in suggest(target, "a broken arm")
-    assert any("1 labels were split" in warning for warning in reporter.warnings)
+    assert any("1 split label: their documents" in warning for warning in reporter.warnings)
     assert read_record(model / "run.json", RunHeader, "").data_hash == before
     assert suggest(model, "a broken arm")[0] == "c"
 
@@ -135,6 +137,17 @@ def test_a_model_with_edited_labels_and_one_of_that(model: Path, tmp_path: Path)
     started = read_stage(tmp_path / "again", "finetune")["started"]
     apply(target, tmp_path / "more.csv", tmp_path / "again")  # after a stop: what is finished is skipped
     assert read_stage(tmp_path / "again", "finetune")["started"] == started
+
+
+@pytest.mark.slow
+def test_a_network_keeps_its_rows_and_gives_one_to_the_successor_of_a_label(model: Path, tmp_path: Path) -> None:
+    for stage in ("mig", "pretrain-attn", "finetune"):
+        run_at(tmp_path / "net", stage, f"data.path={model.parent / 'corpus'}", *CLINIC[1:])
+    (tmp_path / "edits.csv").write_text("edit,label,title,into\nadd,n,kidney stone,\nmerge,b,,n\nadd,k,bad cough,\nretire,c,,\n")
+    reporter = SilentReporter()
+    apply(tmp_path / "net", tmp_path / "edits.csv", tmp_path / "edited", reporter)
+    assert "the network goes on from its weights; 1 of 10 labels are new to it" in reporter.notes
+    assert read_stage(tmp_path / "edited", "finetune")["status"] == "done"
 
 
 def test_what_cannot_be_edited_changes_nothing(model: Path, tmp_path: Path) -> None:

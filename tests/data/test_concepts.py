@@ -55,6 +55,17 @@ def test_concepts_are_named_in_many_ways(turtle: str, row: tuple[object, ...], t
     assert table.select("label", "title", "alternatives", "parents").rows() == [row]
 
 
+def test_a_label_of_the_documents_that_is_no_concept_any_more_is_replaced_by_what_names_it(tmp_path: Path) -> None:
+    turtle = """@prefix dct: <http://purl.org/dc/terms/> .
+    x:1 a skos:Concept ; skos:prefLabel "Oil"@en ; dct:replaces x:0, x:unused ; skos:exactMatch x:9 .
+    x:2 a skos:Concept ; skos:prefLabel "Coal"@en ; dct:replaces x:0 ; skos:exactMatch x:1 ."""
+    used = Purpose(used=pl.Series(["http://x/0", "http://x/1", "http://x/9"]))
+    for purpose, replaced in ((used, [("http://x/0", ["http://x/1", "http://x/2"]), ("http://x/9", ["http://x/1"])]), (None, [])):
+        table, _ = read(tmp_path, PREFIXES + turtle, purpose)
+        assert table.filter(~pl.col("deprecated"))["label"].to_list() == ["http://x/1", "http://x/2"]
+        assert table.filter("deprecated").select("label", "replaced_by").rows() == replaced
+
+
 def test_another_name_than_skos_is_said(tmp_path: Path) -> None:
     assert "1 concepts are named by <http://www.w3.org/2000/01/rdf-schema#label>" in read(tmp_path, PREFIXES + 'x:1 rdfs:label "Oil" .')[1]
 
