@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from plant_cli.api import (
-    Column,
-    Corpus,
-    Result,
-    Split,
-    StageContext,
-    Table,
-    exclusive_options,
-)
+from plant_cli.api import Column, Corpus, Result, Split, StageContext, Table, exclusive_options
 from plant_cli.api.context import with_tag
 from plant_cli.commands.command_options import PredictOptions
 from plant_cli.network.cuts import cut_summary

@@ -36,18 +36,7 @@ from plant_awd_lstm.language_model import (
     read_documents,
 )
 from plant_awd_lstm.language_model_files import import_weights, write_description, write_weights
-from plant_cli.api import (
-    Column,
-    DataError,
-    Interrupted,
-    Result,
-    SplitName,
-    StageContext,
-    Table,
-    TrainingError,
-    UsageError,
-    first_line,
-)
+from plant_cli.api import Column, DataError, Interrupted, Result, SplitName, StageContext, Table, TrainingError, UsageError, first_line
 from plant_cli.kit import find_device, replacing, write_json_lines
 
 DISCOUNT = 0.75

@@ -11,17 +11,7 @@ import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from plant_cli.api import MetricInput, MetricValue
-from plant_cli.kit import (
-    Floats,
-    Integers,
-    count_gold,
-    divide,
-    find_hits,
-    find_predicted,
-    labels_counted,
-    mean_of_documents,
-    ratio_of_sums,
-)
+from plant_cli.kit import Floats, Integers, count_gold, divide, find_hits, find_predicted, labels_counted, mean_of_documents, ratio_of_sums
 
 if TYPE_CHECKING:
     from plant_metrics import (

@@ -13,17 +13,7 @@ import pytest
 from pydantic import ValidationError
 from scipy.sparse import csr_array
 
-from plant_cli.api import (
-    Choice,
-    ComponentError,
-    Counts,
-    Interrupted,
-    MachineSection,
-    NoOptions,
-    SignalSpec,
-    Split,
-    SplitName,
-)
+from plant_cli.api import Choice, ComponentError, Counts, Interrupted, MachineSection, NoOptions, SignalSpec, Split, SplitName
 from plant_cli.commands.command_options import MigOptions
 from plant_cli.commands.mig import run
 from plant_cli.data.labels import LabelTable

@@ -26,15 +26,7 @@ from plant_cli.data.documents import digest, read_frames
 from plant_cli.data.labels import count_labels
 from plant_cli.data.repair import repair, repair_evidence, write_corpus
 from plant_cli.data.shares import Shard, find_paths, require_whole
-from plant_cli.data.splits import (
-    Method,
-    _choose,
-    find_units,
-    select_labels,
-    split_again,
-    split_documents,
-    take_subset,
-)
+from plant_cli.data.splits import Method, _choose, find_units, select_labels, split_again, split_documents, take_subset
 
 
 def documents(texts: list[str]) -> pl.DataFrame:

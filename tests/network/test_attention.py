@@ -13,14 +13,7 @@ from references import LiteralHead, assert_equal, exact, literal_logits, random_
 from torch import Tensor, nn
 
 from plant_cli.network import attention
-from plant_cli.network.attention import (
-    _LabelAttention,
-    attend,
-    attend_in_blocks,
-    label_attention,
-    log_attention,
-    pooling_matrix,
-)
+from plant_cli.network.attention import _LabelAttention, attend, attend_in_blocks, label_attention, log_attention, pooling_matrix
 from plant_cli.network.gathering import (
     gather_sharpened,
     gather_states,

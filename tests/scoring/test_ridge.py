@@ -10,13 +10,7 @@ from scoring.conftest import Drawn, draw
 
 from plant_cli.scoring import ridge
 from plant_cli.scoring.lexical import unit_rows
-from plant_cli.scoring.ridge import (
-    Similarity,
-    leave_out_neighbours,
-    merge_twins,
-    regress_on_own_terms,
-    score_neighbours,
-)
+from plant_cli.scoring.ridge import Similarity, leave_out_neighbours, merge_twins, regress_on_own_terms, score_neighbours
 
 
 @pytest.mark.parametrize("frequent", [0.5, 2, 4, 1000])
