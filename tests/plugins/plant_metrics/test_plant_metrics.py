@@ -2,11 +2,9 @@
 
 import math
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
-import torch
 from napkinxc.metrics import (
     Jain_et_al_inverse_propensity,
     coverage_at_k,
@@ -29,8 +27,6 @@ from sklearn.metrics import (
     recall_score,
     roc_auc_score,
 )
-from torchmetrics.functional.classification import multilabel_auroc, multilabel_f1_score, multilabel_precision, multilabel_recall
-from torchmetrics.functional.retrieval import retrieval_precision, retrieval_r_precision, retrieval_recall
 
 from plant_cli.api import Hierarchy
 from plant_cli.evaluation.conventions import CONVENTIONS
@@ -176,19 +172,6 @@ def test_equality_of_ranks_with_napkinxc(seed, random_input, find_spec):
         spec = find_spec(name)
         ours = spec.compute(data, spec.options(k=[1, 2, 3, 4, 5]))
         assert [compute_value(m) for m in ours] == pytest.approx(list(theirs(gold, ranked, k=5))), name
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_equality_of_ranks_with_torchmetrics(seed, random_input, values_of):
-    """Document by document, as retrieval of labels; its `None` for k at R-precision means the number of gold labels."""
-    data = random_input(seed)
-    dense = np.zeros(data.gold.shape)
-    np.put_along_axis(dense, data.top, data.scores, axis=1)
-    gold = torch.from_numpy(data.gold.toarray())
-    theirs = {"P@5": partial(retrieval_precision, top_k=5), "R@5": partial(retrieval_recall, top_k=5), "R-precision": retrieval_r_precision}
-    for name, compute in theirs.items():
-        expected = [float(compute(scores, row)) for scores, row in zip(torch.from_numpy(dense), gold, strict=True)]
-        assert values_of(data)[name] == pytest.approx(np.mean(expected), abs=1e-6), name
 
 
 def test_recall_as_the_paper_divides_it(make_input, values_of):
@@ -342,17 +325,6 @@ def test_sets_and_first_hits_by_hand(make_input, values_of):
     assert returned["F1@5"] == pytest.approx((1 + 2 / 3 + 2 / 3) / 3)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_equality_of_assignment_with_torchmetrics(seed, drawn, values_of):
-    data, dense, gold = drawn(seed)
-    found = values_of(data)
-    scores, target = torch.from_numpy(dense), torch.from_numpy(gold)
-    for name, compute in (("precision", multilabel_precision), ("recall", multilabel_recall), ("F1", multilabel_f1_score)):
-        for average in ("micro", "macro"):
-            expected = compute(scores, target, num_labels=12, threshold=0.4 - 1e-9, average=average)
-            assert found[f"{average}-{name}"] == pytest.approx(float(expected), abs=1e-6)
-
-
 def test_thresholds_per_label(make_input, values_of):
     data = make_input([[0, 1]], [{0, 1}], 2, scores=np.array([[0.6, 0.5]]), threshold=np.array([0.7, 0.5]))
     assert values_of(data)["macro-F1"] == pytest.approx(0.5)
@@ -377,9 +349,6 @@ def test_auc_is_about_labels_with_scores_and_both_sides(random_input, find_spec)
     assert macro.remark == "macro-AUC leaves out 2 of 4 labels: every document has them, or none"
     assert compute_value(macro) == pytest.approx(roc_auc_score(gold[:, 2:4], scores[:, 2:]), abs=1e-12)
     assert compute_value(micro) == pytest.approx(roc_auc_score(gold[:, :4].ravel(), scores.ravel()), abs=1e-12)
-    torch_scores, target = torch.from_numpy(scores).double(), torch.from_numpy(gold)
-    shared = {"num_labels": 2, "average": "macro"}
-    assert compute_value(macro) == pytest.approx(float(multilabel_auroc(torch_scores[:, 2:].sigmoid(), target[:, 2:4], **shared)), abs=1e-6)
 
 
 # labels 0 and 1 stand under 3, label 2 stands alone; 3 is no label of the corpus
