@@ -28,11 +28,6 @@ def test_one_plugin_or_all() -> None:
     assert losses < {str(case) for case in cases.find_cases()}
 
 
-def test_an_unknown_plugin_offers_near_names() -> None:
-    with pytest.raises(cases.UnusablePlugin, match="did you mean 'losses'"):
-        cases.find_cases("loses")
-
-
 def test_the_option_is_declared_under_a_name_of_its_own(pytestconfig: pytest.Config) -> None:
     assert pytestconfig.getoption("plant_plugin") is None
 

@@ -74,7 +74,7 @@ def test_its_recall_of_the_exact_best_grows_to_all(size: int) -> None:
     assert propose(given, counts, size=1, frequent=LABELS) == [set(range(LABELS))] * DOCUMENTS
 
 
-@pytest.mark.parametrize(("labels", "size"), [(40, 192), (2_000, 192), (32_000, 1_000), (500_000, 4_096)])
+@pytest.mark.parametrize(("labels", "size"), [(40, 192), (2_000, 192), (6_144, 192), (32_000, 1_000), (131_072, 4_096), (500_000, 4_096)])
 def test_by_default_it_proposes_a_share_of_the_labels_within_limits(labels: int, size: int) -> None:
     """Those that words propose, and a third as many frequent ones."""
     share = 1 - np.arange(labels) / labels
@@ -88,15 +88,7 @@ def test_by_default_it_proposes_a_share_of_the_labels_within_limits(labels: int,
     (found,) = WordIndex(WordIndexOptions(), given).propose([""], csr_array(np.array([[1.0, 0.0]])))
     by_words, frequent = range(min(size, labels)), range(max(0, labels - size // 3), labels)
     assert set(found.tolist()) == {*by_words, *frequent}  # by words the first ones, by frequency the last
-
-
-@pytest.mark.parametrize(
-    ("labels", "shares"),
-    [(2_000, (192, 64)), (6_144, (192, 64)), (24_000, (750, 250)), (131_072, (4096, 1365)), (1_000_000, (4096, 1365))],
-)
-def test_the_default_is_one_label_of_32_within_limits(labels: int, shares: tuple[int, int]) -> None:
-    assert WordIndexOptions().share_out(labels) == shares
-    assert WordIndexOptions().most(labels) == sum(shares)
+    assert WordIndexOptions().most(labels) == min(labels, size + size // 3)
 
 
 def test_what_is_given_counts() -> None:

@@ -2,26 +2,17 @@ import math
 from typing import Any
 
 import numpy as np
-import plant_signals as plugin
 import pytest
-from plant_signals import RandomOptions
+from plant_signals import RandomOptions, plant_register_signals
 
-from plant_cli.api import Counts, NoOptions, Options, SignalSpec
-from plant_cli.registry import Registry
+from plant_cli.api import Counts, NoOptions, Options
 
+SPECS = {spec.name: spec for spec in plant_register_signals()}
 CELLS = [(n, w, l, b) for n in (1, 5, 9) for w in range(n + 1) for l in range(n + 1) for b in range(max(0, w + l - n), min(w, l) + 1)]  # noqa: E741
 
 
-def spec(name: str) -> SignalSpec:
-    registry = Registry()
-    registry.register(plugin, name="signals")
-    found = registry.find(SignalSpec, name)
-    assert isinstance(found, SignalSpec)
-    return found
-
-
 def score(name: str, counts: Counts, options: Options | None = None) -> Any:
-    return spec(name).score(counts, options or NoOptions())
+    return SPECS[name].score(counts, options or NoOptions())
 
 
 def plain(name: str, n: int, word: int, label: int, both: int) -> float:
@@ -101,22 +92,9 @@ def test_random_is_one_over_a_uniform_number() -> None:
     assert np.abs(uniform - np.linspace(0, 1, len(uniform))).max() < 0.02
 
 
-def test_what_each_signal_asks_of_the_engine() -> None:
-    asks = {
-        name: (s.signed, s.needs_occurrences, s.needs_pairs)
-        for name in ("mig", "pmi", "npmi", "chi2", "tf", "random")
-        for s in [spec(name)]
-    }
-    assert asks == {
-        "mig": (False, False, False),
-        "pmi": (True, False, False),
-        "npmi": (True, False, False),
-        "chi2": (False, False, False),
-        "tf": (True, True, False),
-        "random": (True, False, True),
-    }
-
-
-def test_which_signals_fall_then_rise_with_the_documents_of_a_word() -> None:
-    names = ("mig", "pmi", "npmi", "chi2", "tf", "random")
-    assert [name for name in names if spec(name).quasi_convex] == ["mig", "pmi", "npmi", "chi2"]
+def test_the_signals_and_their_declarations() -> None:
+    assert SPECS.keys() == {"mig", "pmi", "npmi", "chi2", "tf", "random", "jaccard"}
+    assert {name for name, spec in SPECS.items() if spec.signed} == {"pmi", "npmi", "tf", "random"}
+    assert {name for name, spec in SPECS.items() if spec.quasi_convex} == {"mig", "pmi", "npmi", "chi2"}
+    assert [name for name, spec in SPECS.items() if spec.needs_occurrences] == ["tf"]
+    assert [name for name, spec in SPECS.items() if spec.needs_pairs] == ["random"]
