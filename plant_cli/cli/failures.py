@@ -191,7 +191,7 @@ def _explain_panic(error: BaseException) -> PlantError:
     )
 
 
-def describe_bug(error: BaseException, who: str, strangers: Sequence[PluginRecord] = ()) -> str:
+def describe_bug(error: BaseException, who: str, strangers: Sequence[PluginRecord]) -> str:
     """The message for an unexpected error, with the file of its trace, or with the trace if no file can be written."""
     trace = "".join(traceback.format_exception(error))
     file = _keep_trace(trace)

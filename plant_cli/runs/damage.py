@@ -47,12 +47,12 @@ def examine_marked(path: Path, *, fully: bool = False) -> list[FileState]:
     return [examine_file(path.parent / name, recorded, None if fully else mark.facts.get(name)) for name, recorded in mark.outputs.items()]
 
 
-def require_marked(path: Path, owner: str, todo: str, *, fully: bool = False) -> None:
-    """Refuse a folder whose mark (`path`) is missing or damaged, or in which a file that the mark names is missing or changed.
+def require_marked(path: Path, owner: str, todo: str) -> None:
+    """Refuse a folder whose mark (`path`) is missing or damaged, or in which a file that the mark names is missing or has other bytes.
 
     `owner` is the folder, for the message: "the checkpoint"; `todo` is what to do where a file cannot be restored.
     """
-    for file in examine_marked(path, fully=fully):
+    for file in examine_marked(path, fully=True):
         if file.state != "whole":
             raise file.error(owner, todo)
 
@@ -65,7 +65,7 @@ def is_whole(path: Path, owner: str, warn: Callable[[str], None]) -> bool:
     if not path.exists():
         return False
     try:
-        require_marked(path, owner, "", fully=True)
+        require_marked(path, owner, "")
     except ArtefactError as error:
         warn(f"{error.what}; {owner} are made again")
         return False

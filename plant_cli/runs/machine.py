@@ -88,7 +88,7 @@ PACKAGES: tuple[str, ...] = ("plant-cli", "torch", "transformers", "tokenizers",
 PACKAGES += ("polars", "numpy", "scipy", "safetensors")
 
 
-def describe_environment(plugins: Iterable[str] = ()) -> dict[str, Any]:
+def describe_environment(plugins: Iterable[str]) -> dict[str, Any]:
     """Versions of what decides the numbers, and of the distributions that brought plugins."""
     return {
         "python": platform.python_version(),

@@ -51,7 +51,7 @@ def top_labels(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
 class TopCollector:
     """The k best labels of N documents, collected batch after batch; `keep` is given the rows and all logits of each batch."""
 
-    def __init__(self, documents: int, k: int, keep: Keep | None = None) -> None:
+    def __init__(self, documents: int, k: int, keep: Keep | None) -> None:
         self.keep = keep
         self.labels = np.zeros((documents, k), dtype=np.int64)
         self.scores = np.zeros((documents, k), dtype=np.float64)

@@ -41,7 +41,7 @@ TOOLS = ("annif", "trec", "xml", "npz")
 _ENDINGS = {".npz": "npz", ".trec": "trec", ".run": "trec"}
 
 
-def find_form(path: Path, to: str | None = None, *, force: bool) -> str:
+def find_form(path: Path, to: str | None, *, force: bool) -> str:
     """The format of a file that is to be written, by its name, or the one that is asked for; ask before long work for it.
 
     Raises:
@@ -134,7 +134,7 @@ def _labels_beside(path: Path) -> Path:
     return path.with_name(f"{path.name}.labels.txt")
 
 
-def frame_texts(documents: Documents, left_out: Sequence[str] = ()) -> pl.DataFrame:
+def frame_texts(documents: Documents, left_out: Sequence[str]) -> pl.DataFrame:
     """A row for each text, with lists; without the columns that are left out."""
     names = [name for name in LIST_COLUMNS if name.removesuffix("s") not in left_out]
     rows = [(one.doc_id, *(getattr(one, name) for name in names)) for one in documents]

@@ -48,7 +48,7 @@ NAME_SHOWN = 60  # characters of a key that a client wrote
 
 
 def build_server(
-    service: Service, limits: Limits, *, hosts: frozenset[str] | None = None, token: str | None = None, log: Callable[[str], None]
+    service: Service, limits: Limits, *, hosts: frozenset[str] | None, token: str | None, log: Callable[[str], None]
 ) -> FrontDoor:
     """The application behind its door; see `FrontDoor` for the arguments."""
     door = FrontDoor(build_application(service, lambda: door.waiting), limits, service.metrics, hosts=hosts, token=token, log=log)

@@ -134,7 +134,7 @@ class Waiting:
 class ServedModel:
     """A model and the thread that asks it; it is replaced as a whole, between two jobs."""
 
-    def __init__(self, request: Request, path: Path, tag: str | None, batch_wait: float = 0.0) -> None:
+    def __init__(self, request: Request, path: Path, tag: str | None, batch_wait: float) -> None:
         self.id = path.absolute().name
         self._request, self._path, self._tag, self._batch_wait = request, path, tag, batch_wait
         self._waiting: SimpleQueue[Waiting | None] = SimpleQueue()
@@ -166,7 +166,7 @@ class ServedModel:
         self._waiting.put(None)
         self._thread.join()
 
-    def reload(self, *, force: bool = False) -> bool:
+    def reload(self, *, force: bool) -> bool:
         """Load the model anew if its training was repeated since (or `force`); True if it was loaded. The old one works on until then.
 
         Raises:

@@ -121,7 +121,7 @@ def load_checkpoint(
     """
     for checkpoint in reversed(_marked_checkpoints(folder)):
         try:
-            require_marked(checkpoint / CHECKPOINT_MARK, "the checkpoint", EARLIER, fully=True)
+            require_marked(checkpoint / CHECKPOINT_MARK, "the checkpoint", EARLIER)
             weights, _ = read_tensors(checkpoint / "weights.safetensors", "the weights of a checkpoint", EARLIER)
             state = torch.load(checkpoint / "optimizer.pt", weights_only=True, map_location="cpu")
             position = POSITION.validate_python(read_json(checkpoint / "position.json", "the position of a checkpoint"))

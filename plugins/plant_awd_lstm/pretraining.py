@@ -55,7 +55,7 @@ def unigram_perplexity(train: Sequence[Int32Array], other: Sequence[Int32Array],
     return float(np.exp(-np.log(_unigram(train, words)[targets]).mean()))
 
 
-def bigram_perplexity(train: Sequence[Int32Array], other: Sequence[Int32Array], words: int, direction: Direction = "forward") -> float:
+def bigram_perplexity(train: Sequence[Int32Array], other: Sequence[Int32Array], words: int, direction: Direction) -> float:
     """Perplexity of a bigram model with absolute discounting, which falls back on the unigram model.
 
         p(w | v) = max(c(v, w) − d, 0) / c(v) + d · followers(v) / c(v) · p(w), with d = 0.75

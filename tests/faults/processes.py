@@ -111,11 +111,6 @@ class Running:
         if self._ending is None:
             os.kill(self.process, number)
 
-    def wait_until(self, seconds: float) -> None:
-        """Wait until it has run for so long, or has ended."""
-        while self.poll() is None and self.seconds() < seconds:
-            time.sleep(POLL)
-
     def wait(self, signals: Sequence[tuple[float, int]] = ()) -> Ending:
         """Wait for its end; for the signals see `run_command`."""
         later = list(signals)
