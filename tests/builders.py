@@ -66,8 +66,20 @@ def run_plant(folder: Path, *arguments: str, **environment: str) -> subprocess.C
 
 
 def read_cases(path: Path) -> list[dict[str, Any]]:
-    """A table of mistakes (`messages.yaml`): each has what makes it, the class of its error, and the four parts that the user sees."""
-    return list(yaml.safe_load(path.read_text("utf-8")))
+    """A table of mistakes (`messages.yaml`): each has what makes it, the class of its error, and the four parts that the user sees.
+
+    A case with `each` stands for several, with each of these texts in place of EACH.
+    """
+    cases = yaml.safe_load(path.read_text("utf-8"))
+    return [_fill(case, text) for case in cases for text in case.pop("each", [""])]
+
+
+def _fill(part: Any, text: str) -> Any:
+    if isinstance(part, dict):
+        return {key: _fill(value, text) for key, value in part.items()}
+    if isinstance(part, list):
+        return [_fill(value, text) for value in part]
+    return part.replace("EACH", text) if isinstance(part, str) else part
 
 
 @contextmanager

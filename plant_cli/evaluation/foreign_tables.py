@@ -466,13 +466,12 @@ def _find_cut(labels: Sequence[Any], scores: Sequence[Any] | None, known: set[st
     """Where cells of labels and of scores are cut: as many labels as scores, then most known labels; None: one label a cell, no list."""
     rows = [row for row, cell in enumerate(labels) if isinstance(cell, str)][:_LOOKED_AT]
     labels, scores = [labels[row] for row in rows], None if scores is None else [scores[row] for row in rows]
-    cells = labels
-    found = [None, *(one for one in _SEPARATORS if any(one in cell.strip() for cell in cells))]
+    found = [None, *(one for one in _SEPARATORS if any(one in label.strip() for label in labels))]
     values = [str(cell) for cell in scores if cell is not None] if scores is not None else []
     numbers = [None, *(one for one in _SEPARATORS if any(one in value.strip() for value in values))]
 
     def judge(cut: tuple[str | None, str | None]) -> tuple[int, float]:
-        parts = [part for cell in cells for part in _cut(cell, cut[0])]
+        parts = [part for label in labels for part in _cut(label, cut[0])]
         share = sum(part in known for part in parts) / max(1, len(parts))
         if scores is None:
             return 0, share

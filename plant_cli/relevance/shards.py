@@ -21,12 +21,8 @@ from plant_cli.data.records import RECORD_FORMAT, require_same
 from plant_cli.data.shares import Shard, require_whole
 from plant_cli.relevance.cooccurrence import CACHED_PAIRS, AnyInts, Cooccurrence, CountedPairs, Margins
 
-RECORD, COUNTS_FILE, COUNTED_WORDS_FILE, COUNTED_LABELS_FILE = (
-    "shard.json",
-    "counts.parquet",
-    "counted-words.parquet",
-    "counted-labels.parquet",
-)
+RECORD, COUNTS_FILE = "shard.json", "counts.parquet"
+COUNTED_WORDS_FILE, COUNTED_LABELS_FILE = "counted-words.parquet", "counted-labels.parquet"
 BYTES_PER_COUNTED_PAIR = 60  # what a pair costs while its block is counted and becomes rows
 COUNTS_SCHEMA = {"label": pl.Int32(), "word": pl.Int32(), "both": pl.Int32()}
 

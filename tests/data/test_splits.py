@@ -86,14 +86,12 @@ def test_stratification_shares_out_every_label_in_proportion() -> None:
     parts = {method: split_documents(source, {"test": 0.2}, seed=0, method=method) for method in ("uniform", "stratified")}
     assert worst(parts["stratified"], source, 0.2) < 0.5 * worst(parts["uniform"], source, 0.2)
     assert abs(parts["stratified"]["test"].height - 200) <= 10
-    again = split_documents(source, {"test": 0.2}, seed=0, method="stratified")
-    assert again["test"].equals(parts["stratified"]["test"])
 
 
-@pytest.mark.parametrize("labels", [1, 3])
+@pytest.mark.parametrize("labels", [0, 1, 3])
 def test_stratified_shares_are_met_where_each_label_has_one_document(labels: int) -> None:
     """A label of one document wants the largest split most: that must not take them all."""
-    names = pl.Series([[f"l{i}-{n}" for n in range(labels)] for i in range(100)])
+    names = pl.Series([[f"l{i}-{n}" for n in range(labels)] for i in range(100)], dtype=pl.List(pl.String))
     source = documents([f"text {i}" for i in range(100)]).with_columns(labels=names)
     parts = split_documents(source, {"test": 0.2, "validation": 0.1}, seed=0, method="stratified")
     assert {name: part.height for name, part in parts.items()} == {"train": 70, "validation": 10, "test": 20}
@@ -148,12 +146,6 @@ def test_equal_texts_join_groups() -> None:
     units = find_units(source, pl.Series(["x", "x", "y", "z", None])).tolist()
     assert units[0] == units[1] == units[2]
     assert len(set(units)) == 3
-
-
-def test_documents_without_labels_are_stratified_too() -> None:
-    source = documents([f"text {i}" for i in range(100)]).with_columns(labels=pl.lit([], dtype=pl.List(pl.String)))
-    parts = split_documents(source, {"test": 0.25}, seed=0, method="stratified")
-    assert {name: part.height for name, part in parts.items()} == {"train": 75, "test": 25}
 
 
 COUNTS = pl.DataFrame({"label": ["a", "b", "c", "d"], "count": [9, 1, 5, 1]})
@@ -568,7 +560,4 @@ def test_shards_that_are_no_whole_are_refused(shards: list[str], what: str) -> N
         require_whole(given, "--merge", "plant mig --shard i/n")
     assert caught.value.where == f"--merge: {', '.join(f'{path} ({shard})' for path, shard in given.items()) or 'nothing'}"
     assert "`plant mig --shard i/n`" in caught.value.todo
-
-
-def test_shards_of_a_whole_are_taken_in_any_order() -> None:
-    require_whole({Path("b"): Shard(2, 2), Path("a"): Shard(1, 2)}, "--merge", "plant mig --shard i/n")
+    require_whole({Path("b"): Shard(2, 2), Path("a"): Shard(1, 2)}, "--merge", "plant mig --shard i/n")  # in any order

@@ -37,14 +37,18 @@ def folder(dataset: Dataset, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_corpus_is_opened_without_reading_its_source(folder: Path) -> None:
-    def load() -> Dataset:
-        raise AssertionError
+def unread() -> Dataset:
+    pytest.fail("the source is read")
 
-    corpus = open_corpus(folder, load)
+
+def test_labels_and_sizes_are_known_without_reading_the_source(folder: Path, dataset: Dataset, tmp_path: Path) -> None:
+    corpus = open_corpus(folder, unread)
     assert list(corpus.labels.ids) == ["A9", "B1", "C1"]
     assert corpus.labels.position("B1") == 1
     assert corpus.has_split("test")
+    assert corpus.sizes == {"train": 3, "validation": 1, "test": 2}
+    prepare(without_validation(dataset), DataSection(), tmp_path / "held-out", SilentReporter())
+    assert open_corpus(tmp_path / "held-out", unread).sizes == {"train": 8, "validation": 2, "test": 2}
 
 
 def test_the_reopened_corpus_is_the_prepared_one(folder: Path, dataset: Dataset) -> None:
@@ -152,15 +156,6 @@ def without_validation(dataset: Dataset) -> Dataset:
     return replace(dataset, splits={"train": pl.LazyFrame(rows), "test": dataset.splits["test"]})
 
 
-def test_sizes_are_known_without_reading_the_source(folder: Path, dataset: Dataset, tmp_path: Path) -> None:
-    def load() -> Dataset:
-        raise AssertionError
-
-    assert open_corpus(folder, load).sizes == {"train": 3, "validation": 1, "test": 2}
-    prepare(without_validation(dataset), DataSection(), tmp_path / "held-out", SilentReporter())
-    assert open_corpus(tmp_path / "held-out", load).sizes == {"train": 8, "validation": 2, "test": 2}
-
-
 @pytest.mark.parametrize("held_out", [False, True])
 def test_every_split_is_read_once(dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held_out: bool) -> None:
     source = without_validation(dataset) if held_out else dataset
@@ -208,7 +203,7 @@ def test_a_stream_is_the_split(dataset: Dataset, tmp_path: Path, validation: boo
 
 def test_recorded_gold_is_that_of_the_texts(folder: Path, dataset: Dataset) -> None:
     """Also of labels unseen in train, in the same bits, without the source."""
-    recorded = open_corpus(folder, lambda: pytest.fail("the source is read"))
+    recorded = open_corpus(folder, unread)
     for name in (read := open_corpus(folder, lambda: dataset)):
         found, expected = recorded.gold_labels(name), read.split(name)
         assert (found.doc_ids, found.unseen_labels, found.texts) == (expected.doc_ids, expected.unseen_labels, ())

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-import yaml
+from builders import read_cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.exceptions import ComputeError, PanicException
@@ -45,7 +45,7 @@ from plant_cli.data.tables import (
 from plant_cli.data.text_tables import read_text_table, shorten, show_names, unwrap_rows
 from plant_cli.data.vocabularies import read_vocabulary
 
-CASES = yaml.safe_load((Path(__file__).parent / "messages.yaml").read_text("utf-8"))
+CASES = read_cases(Path(__file__).parent / "messages.yaml")
 FRAME = pl.DataFrame(
     {
         "doc_id": ["007", "b"],
@@ -437,16 +437,27 @@ def test_rows_are_those_that_were_written(tmp_path_factory: pytest.TempPathFacto
         assert read(path, stream.getvalue(), size=size).rows() == rows
 
 
-def test_a_key_that_stands_twice_costs_its_line(path: Path) -> None:
-    bad = BadRows()
-    lines = [
-        '{"text": "a", "labels": ["text", "labels"]}',
-        '{"text": "b", "labels": ["x"], "text": "c"}',
-        '{"text": "say \\"text\\": \\"text\\"", "labels": []}',
-    ]
+TWICE = [
+    '{"text": "a", "labels": ["text", "labels"]}',
+    '{"text": "b", "labels": ["x"], "text": "c"}',
+    '{"text": "say \\"text\\": \\"text\\"", "labels": []}',
+]
+TYPES = [json.dumps({"text": "a", "labels": {"x": 1} if row in (7, 40) else ["a"]}) for row in range(60)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "texts", "bad"),
+    [
+        (TWICE, ["a", 'say "text": "text"'], [(2, "the key 'text' stands twice in an object")]),
+        (TYPES, ["a"] * 58, [(8, "'labels' is of type dict"), (41, "'labels' is of type dict")]),
+        *(([first, '{"text": "a"}', '{"text": "b"}'], ["a", "b"], [(1, "not JSON")]) for first in ("# notes", "text,labels", "nothing")),
+    ],
+)
+def test_a_few_odd_lines_cost_themselves(path: Path, lines: list[str], texts: list[str], bad: list[tuple[int, str]]) -> None:
+    found = BadRows()
     path.write_text("\n".join(lines))
-    assert [row[0] for row in pl.concat(read_text_table(path, None, bad)).rows()] == ["a", 'say "text": "text"']
-    assert [(row.line, row.why) for row in bad.rows] == [(2, "the key 'text' stands twice in an object")]
+    assert pl.concat(read_text_table(path, None, found))["text"].to_list() == texts
+    assert [(row.line, row.why) for row in found.rows] == bad
 
 
 def test_numbers_in_a_few_lists_of_texts_are_told(path: Path) -> None:
@@ -456,22 +467,6 @@ def test_numbers_in_a_few_lists_of_texts_are_told(path: Path) -> None:
     )
     assert pl.concat(read_text_table(path, None, bad))["labels"][5].to_list() == ["1", "2.5", "true", None]
     assert bad.close() == [f"{path}: numbers among the texts of 'labels' are read as text (line 6)"]
-
-
-def test_a_few_lines_with_values_of_another_type_cost_themselves(path: Path) -> None:
-    bad = BadRows()
-    lines = [json.dumps({"text": "a", "labels": {"x": 1} if row in (7, 40) else ["a"]}) for row in range(60)]
-    path.write_text("\n".join(lines))
-    assert pl.concat(read_text_table(path, None, bad)).height == 58
-    assert [(row.line, row.why) for row in bad.rows] == [(8, "'labels' is of type dict"), (41, "'labels' is of type dict")]
-
-
-@pytest.mark.parametrize("first", ["# notes", "text,labels", "nothing"])
-def test_a_first_line_that_is_no_object_among_objects_costs_itself(path: Path, first: str) -> None:
-    bad = BadRows()
-    path.write_text(f'{first}\n{{"text": "a"}}\n{{"text": "b"}}\n')
-    assert pl.concat(read_text_table(path, None, bad)).rows() == [("a",), ("b",)]
-    assert [row.line for row in bad.rows] == [1]
 
 
 def test_a_large_table_is_the_same_as_a_small_one(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-import yaml
+from builders import read_cases
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from plant_datasets import plant_register_datasets
@@ -30,11 +30,7 @@ ANY_LABELS = NUMBERED | {"annotations", "annif-jsonl", "xmlrepository", "hugging
 NOT_AS_WRITTEN = {"references", "stackexchange"}  # blanks and markup are taken off; `formats.yaml` has their cases
 
 
-def load_cases(name: str) -> list[dict[str, Any]]:
-    cases: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / name).read_text("utf-8"))
-    return cases
-
-
+FORMATS, MESSAGES = (read_cases(Path(__file__).parent / f"{name}.yaml") for name in ("formats", "messages"))
 SUFFIXES = st.sampled_from(["", ".gz", ".zst"])
 
 
@@ -96,7 +92,7 @@ J = '{"uid": "B01", "title": "A lamp", "content": "bright", "target_ind": [1, 0]
 L = '{"uid": "L0", "title": "a desk"}\n{"uid": "L1", "title": ""}\n'
 
 
-@pytest.mark.parametrize("case", load_cases("formats.yaml"), ids=lambda case: case["case"])
+@pytest.mark.parametrize("case", FORMATS, ids=lambda case: case["case"])
 def test_what_is_read(case: dict[str, Any], tmp_path: Path) -> None:
     files = {name: content.encode(case.get("encoding", "utf-8")) for name, content in case["files"].items()}
     dataset = read(case["format"], write_files(tmp_path, files))
@@ -112,7 +108,9 @@ LAYOUTS = ("fasttext", "annotations", "references", "arff", "stackexchange")
 
 
 @pytest.mark.parametrize(
-    "case", [case for case in load_cases("formats.yaml") if case["format"] in LAYOUTS and case["rows"]], ids=lambda case: case["case"]
+    "case",
+    [case for case in FORMATS if case["format"] in LAYOUTS and case["rows"]],
+    ids=lambda case: case["case"],
 )
 def test_layouts_are_recognised_alone_with_labels_of_an_example(case: dict[str, Any], tmp_path: Path) -> None:
     data = DataSection(path=str(write_files(tmp_path, case["files"])))
@@ -145,7 +143,7 @@ def test_a_table_of_columns_that_the_user_names_is_no_layout(options: dict[str, 
     assert list(find_formats(plant_register_datasets(), data)) == [name]
 
 
-@pytest.mark.parametrize("case", load_cases("messages.yaml"), ids=lambda case: case["says"][0][:60])
+@pytest.mark.parametrize("case", MESSAGES, ids=lambda case: case["says"][0][:60])
 def test_what_is_refused(case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_files(tmp_path, case.get("files", {}))
