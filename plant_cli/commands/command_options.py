@@ -572,7 +572,9 @@ class LabelsApplyOptions(Options):
     """Options of `labels apply`."""
 
     path: str = option(help="The run with the model; it does not change.", argument=True, path=True)
-    edits: str = option(help="The table of edits, with the columns edit, label, title, into, description, text.", argument=True, path=True)
+    edits: str = option(
+        help="The edits: a table with the columns edit, label, title, into, description and text.", argument=True, path=True
+    )
 
 
 class ReviewExportOptions(Options):

@@ -196,8 +196,7 @@ def _check(context: StageContext, source: Run, rows: Sequence[Row], where: str) 
             expected="a trained run",
             todo=f"plant train --run {source.path}",
         )
-    data = DataSection.model_validate(CorpusRecord.read(source.corpus_path).source)
-    dataset = load_dataset(context, data)
+    dataset = load_dataset(context, _find_source(source))
     index = set(read_labels(source.corpus_path)["label"])  # a label of a title alone, or of validation alone, can be added
     others = {*find_used_labels(dataset), *read_titles(dataset, context.reporter)["label"]} - {
         row["label"] for row in rows if row["edit"] == "add"
@@ -205,9 +204,16 @@ def _check(context: StageContext, source: Run, rows: Sequence[Row], where: str) 
     return make_edits(rows, where, index | others)
 
 
+def _find_source(run: Run) -> DataSection:
+    """Where the corpus of a run is; edits that the run keeps are there also after it was moved."""
+    data = DataSection.model_validate(CorpusRecord.read(run.corpus_path).source)
+    moved = data.label_edits is not None and not Path(data.label_edits).exists()
+    return data.model_copy(update={"label_edits": str(run.path / KEPT_EDITS)}) if moved else data
+
+
 def _all_rows(source: Run, rows: Sequence[Row]) -> list[Row]:
     """The edits with those that the run has already, which come first."""
-    before = CorpusRecord.read(source.corpus_path).source.get("label_edits")
+    before = _find_source(source).label_edits
     return [*([] if before is None else read_edit_rows(Path(before))), *rows]
 
 

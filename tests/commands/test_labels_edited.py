@@ -131,6 +131,7 @@ def test_a_model_with_edited_labels_and_one_of_that(model: Path, tmp_path: Path)
     assert read_record(model / "run.json", RunHeader, "").data_hash == before
     assert suggest(model, "a broken arm")[0] == "c"
 
+    target = target.rename(tmp_path / "moved")
     (tmp_path / "more.csv").write_text("edit,label,into,text\nexample,k,,coughing at night\nmerge,m,n,\n")
     apply(target, tmp_path / "more.csv", tmp_path / "again")
     assert counts(tmp_path / "again") == {"a": 3, "k": 1, "n": 3, **REST}
@@ -158,6 +159,8 @@ def test_what_cannot_be_edited_changes_nothing(model: Path, tmp_path: Path) -> N
     edits.write_text("edit,label\nretire,a\n")
     with pytest.raises(UsageError, match="would take the place of the other"):
         apply(model, edits, model)
+    with pytest.raises(ArtefactError, match="was prepared with label_edits = None"):
+        run_at(model, "finetune", f"data.label_edits={edits}", force=True)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine")
     with pytest.raises(UsageError, match="exists already, and is no run with these edits"):
