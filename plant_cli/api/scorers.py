@@ -107,10 +107,10 @@ class ScorerInput:
 class Reason:
     """Why one label is likely."""
 
-    text: str
-    """Words of the document, a title, or a training document; empty if no reason is known."""
+    text: str = ""
+    """A title, a training document, or other words to read. If it is empty, the reason is its first words that are not common in train."""
     words: Sequence[str] = ()
-    """The words of the document that the text names, as in `Documents.vocabulary`."""
+    """The words of the document that speak for the label, the strongest first, as in `Documents.vocabulary`."""
 
 
 class Scorer(Protocol):

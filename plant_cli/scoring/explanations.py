@@ -95,10 +95,11 @@ def explain(model: TrainedModel, text: str, labels: Sequence[int], index: LabelI
         for own, added, weights in zip(parts, sums.network, of_tokens, strict=True):
             own.append(marks.part(NETWORK, added, add_to_words(tokens.spans, weights, marks.spans), "" if tokens.exact else BY_ATTENTION))
     if scored is not None:
+        reasons = scored.scorers.explain(words, labels)
         for scorer in scored.scorers.scorers:
             views = scored.scorers.views_of(scorer.name)
-            reasons, credit = scorer.explain(words, labels), _credit(scorer, words, labels, sums.of_scores[:, views])
-            for own, added, reason, weights in zip(parts, sums.scorers[:, views].sum(axis=1), reasons, credit, strict=True):
+            credit = _credit(scorer, words, labels, sums.of_scores[:, views])
+            for own, added, reason, weights in zip(parts, sums.scorers[:, views].sum(axis=1), reasons[scorer.name], credit, strict=True):
                 own.append(marks.part(scorer.name, added, marks.spread(weights), reason.text))
     return [
         Explanation(

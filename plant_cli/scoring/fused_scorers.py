@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -24,6 +24,7 @@ from plant_cli.scoring.top_labels import Logits, Rows, TopLabels
 
 Answer = TypeVar("Answer")
 DOCUMENTS_SCORED = 2048  # at a time
+WORDS_NAMED = 3  # of a reason that has no text
 
 
 class ScorerError(ComponentError):
@@ -102,6 +103,14 @@ class NamedScorer:
         return check_scores(self.name, lambda: self.scorer.score(documents), (len(documents), labels), self.views)
 
 
+def _name_words(reason: Reason, common: Set[str]) -> Reason:
+    """The reason with its first words for a text, if it has none."""
+    if reason.text or not reason.words:
+        return reason
+    words = tuple(word for word in reason.words if word not in common)[:WORDS_NAMED]
+    return Reason(text=", ".join(words), words=words)
+
+
 @dataclass(frozen=True, kw_only=True)
 class FusedScorers:
     """Several scorers as one."""
@@ -111,6 +120,12 @@ class FusedScorers:
     alone: Mapping[str, FrequencyLinear]  # weights of the views of each, when it is used alone
     train_counts: Ints  # training documents of each label [L]
     known: KnownWords | None = None  # None in runs from before there was one: every document is believed
+
+    def explain(self, document: Documents, labels: Sequence[int]) -> dict[str, list[Reason]]:
+        """Each scorer's reasons for some labels of one document. Words that are common in train are no reason."""
+        words = () if self.known is None else np.flatnonzero(self.known.find_common(document)).tolist()
+        common = {document.vocabulary[word] for word in words}
+        return {scorer.name: [_name_words(reason, common) for reason in scorer.explain(document, labels)] for scorer in self.scorers}
 
     def score(self, documents: Documents, reporter: Reporter, name: str) -> ScoredDocuments:
         """Score documents; `ScorerError` if a scorer fails."""

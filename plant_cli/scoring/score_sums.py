@@ -111,9 +111,8 @@ def explain_labels(
         document = number_words([[words.vocabulary[number] for number in words.numbers.tolist()]])  # whose vocabulary is its own
         sums = ScoreSums.of(combination, chosen, scored, row, None if network is None else (network[0][row], float(network[1][row])))
         parts = {} if network is None else {NETWORK: (sums.network.tolist(), [Reason(text="")] * len(chosen))}
-        for scorer in scorers.scorers:
-            added = sums.scorers[:, scorers.views_of(scorer.name)].sum(axis=1).tolist()
-            parts[scorer.name] = added, scorer.explain(document, chosen.tolist())
+        for name, reasons in scorers.explain(document, chosen.tolist()).items():
+            parts[name] = sums.scorers[:, scorers.views_of(name)].sum(axis=1).tolist(), reasons
         explained.append(
             [join_reasons({name: (added[at], reasons[at]) for name, (added, reasons) in parts.items()}) for at in range(len(chosen))]
         )

@@ -38,7 +38,7 @@ from plant_cli.kit import (
 )
 
 Floats32 = npt.NDArray[np.float32]
-WORDS_NAMED = 3  # words of a reason
+WORDS_GIVEN = 10  # words of a reason, of which the first telling ones are shown
 DOCUMENTS_COUNTED = 1 << 14  # that are counted at a time
 Loaded = TypeVar("Loaded")
 
@@ -226,7 +226,6 @@ def name_largest(added: csr_array, words: Sequence[str]) -> list[Reason]:
     """
     reasons = []
     for first, last in zip(added.indptr[:-1], added.indptr[1:], strict=True):
-        largest = first + np.argsort(-added.data[first:last], kind="stable")[:WORDS_NAMED]
-        named = tuple(words[added.indices[place]] for place in largest if added.data[place] > 0)
-        reasons.append(Reason(text=", ".join(named), words=named))
+        largest = first + np.argsort(-added.data[first:last], kind="stable")[:WORDS_GIVEN]
+        reasons.append(Reason(words=tuple(words[added.indices[place]] for place in largest if added.data[place] > 0)))
     return reasons

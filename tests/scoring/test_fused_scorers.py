@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -32,6 +33,7 @@ from plant_cli.scoring import scorer_fitting
 from plant_cli.scoring.calibration import Calibration
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fused_scorers import Combination, NamedScorer, ScorerError, ask, check_scores, score_parts
+from plant_cli.scoring.known_words import KnownWords
 from plant_cli.scoring.score_sums import explain_labels
 from plant_cli.scoring.scorer_fitting import fit_scorers
 from tests.scoring.conftest import split_words
@@ -283,6 +285,24 @@ def test_reasons_name_scorers_and_words() -> None:
     assert set(named) <= {"words", "titles", "neighbours", "linear"}
     assert numbers(right) == sorted(numbers(right), reverse=True)
     assert len(wrong) < len(right)
+
+
+class Telling(Played):
+    """A scorer whose reasons are words, or a title."""
+
+    def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
+        return [Reason(words=("with", "fever", "and", "chills", "cough", "pain")), Reason(text="“and”", words=("and",)), Reason()]
+
+
+def test_words_that_are_common_in_train_are_no_reason() -> None:
+    known = cast(KnownWords, SimpleNamespace(find_common=lambda document: np.isin(document.vocabulary, ["with", "and"])))
+    scorers = replace(fit().scorers, scorers=[replace(NAMED, scorer=Telling(np.zeros(3)))], known=known)
+    [found] = scorers.explain(split_words(["pain with fever and chills and cough"]), [0, 1, 2]).values()
+    assert found == [
+        Reason(text="fever, chills, cough", words=("fever", "chills", "cough")),
+        Reason(text="“and”", words=("and",)),
+        Reason(),
+    ]
 
 
 def test_numbers_are_what_is_left_beside_a_network() -> None:

@@ -64,5 +64,5 @@ def test_the_squared_hinge_without_scikit_learn_says_what_to_install(monkeypatch
 
 def test_reasons_are_words_of_the_document_also_where_training_knew_only_a_part() -> None:
     scorer = fit(LinearOptions(), sample_scorer_input()).scorer
-    assert scorer.explain(read_sample(["a fever"]), [0]) == [Reason(text="fever", words=("fever",))]
-    assert scorer.explain(read_sample(["feverish she was"]), [0]) == [Reason(text="feverish", words=("feverish",))]
+    assert scorer.explain(read_sample(["a fever"]), [0]) == [Reason(words=("fever",))]
+    assert scorer.explain(read_sample(["feverish she was"]), [0]) == [Reason(words=("feverish",))]
