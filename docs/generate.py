@@ -40,9 +40,7 @@ CONTRACT: dict[str, tuple[type, ...]] = {
         api.Result,
         api.Table,
         api.Column,
-        api.Passage,
         api.Reporter,
-        api.Task,
         api.Corpus,
         api.Split,
         api.LabelIndex,
@@ -253,13 +251,6 @@ def arguments(docstring: str | None) -> Iterator[str]:
         yield f"Returns: {returned.partition(chr(10) * 2)[0].strip()}"
 
 
-def option_list() -> Iterator[str]:
-    """How options are declared."""
-    yield from ("The arguments of `option`:", "")
-    yield from entries((code(name), text) for name, text in argument_meanings(api.option.__doc__).items())
-    yield from (f"`choice(kind, default, help)`: {lower_first(first_sentence(api.choice.__doc__))}", "")
-
-
 def reserved_names() -> Iterator[str]:
     """The names that a stage and its options may not have."""
     stages, flags = (", ".join(map(code, sorted(names))) for names in ((*RESERVED, *SHARED_SECTIONS), GENERAL_FLAGS))
@@ -332,7 +323,6 @@ BLOCKS: dict[str, Callable[[], Iterator[str]]] = {
     **{f"contract-{kind.name}": partial(contract, kind) for kind in TABLE},
     "example-signal": partial(example_file, "plant-example/plant_example/signal.py"),
     "spec": partial(class_list, Spec),
-    "options": option_list,
     "reserved": reserved_names,
     "records": record_pages,
     "layers": layer_list,

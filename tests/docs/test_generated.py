@@ -97,7 +97,7 @@ def test_every_class_of_the_contract_is_explained(generator: ModuleType) -> None
     options = {"Choice", "DataSection", "MachineSection", "ModelSection", "NoOptions", "Options"}  # by cli.md, and in the text
     by_pydoc = {
         *("AllScores", "Analyser", "BackboneStart", "Components", "DatasetCard", "Evidence", "Excluded", "GroupedReading"),
-        *("Hierarchy", "Pieces", "PluginRecord", "Request", "Runner", "SilentReporter", "StepResult", "WeightedMetric"),
+        *("Hierarchy", "Passage", "Pieces", "PluginRecord", "Request", "Runner", "SilentReporter", "StepResult", "Task", "WeightedMetric"),
     }
     classes = {name for name, value in vars(api).items() if inspect.isclass(value) and not issubclass(value, PlantError)}
     assert classes - {value.__name__ for value in shown} == options | by_pydoc
