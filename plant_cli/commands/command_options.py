@@ -156,6 +156,10 @@ class ExportOptions(Options):
     licence: str | None = option(
         None, "Licence of the model for its card, as the Hugging Face hub names it, such as apache-2.0 (default: none is named)."
     )
+    onnx: Literal["fp32", "int8"] | None = option(
+        None,
+        "Also write an encoder and its decoder as ONNX graphs; int8: weights in 8 bits. It is said how far scores move (extra `onnx`).",
+    )
 
 
 class MigOptions(Options):

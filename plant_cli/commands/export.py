@@ -5,16 +5,30 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from plant_cli import __version__
-from plant_cli.api import Column, ComponentError, Corpus, ExportableBackbone, Reporter, Result, StageContext, Table, UsageError
+from plant_cli.api import (
+    Column,
+    ComponentError,
+    Corpus,
+    ExportableBackbone,
+    PlantError,
+    Reporter,
+    Result,
+    SplitName,
+    StageContext,
+    Table,
+    UsageError,
+)
 from plant_cli.commands.command_options import ExportOptions
 from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.files import hash_file, replacing_folder, write_json
 from plant_cli.data.languages import describe_languages
 from plant_cli.network.assembly import WEIGHTS, Network, load_network
+from plant_cli.network.onnx_graphs import describe_windows, measure_graphs, quantise_graphs, require_onnx, write_graphs
 from plant_cli.report.model_card import write_model_card
 from plant_cli.runs.folder import current_time
 from plant_cli.runs.model_copies import copy_model
@@ -29,6 +43,7 @@ DECODER = f"finetune/{WEIGHTS}"
 EXPORTED_LABELS_FILE = "labels.json"
 MODEL_CARD, READER_FILE, LANGUAGES_FILE = "README.md", "read_model.py", "languages.json"
 EXPORT_FORMAT = 2
+GRAPHS, GRAPHS_AGREE, TEXTS_COMPARED = "onnx", 1e-4, 64
 
 
 def run(context: StageContext, options: ExportOptions) -> Result:
@@ -40,12 +55,16 @@ def run(context: StageContext, options: ExportOptions) -> Result:
         source, corpus.labels, corpus.analyser, context.component
     )  # damaged files are refused before anything is written
     network = _load(context, source, corpus) if has_network(source) else None
+    if options.onnx is not None:
+        require_onnx(network)
     labels = zip(corpus.labels.ids, corpus.labels.titles, corpus.labels.train_counts, strict=True)
     relevance = context.find_input("mig") if network is not None and network.needs_words else None
     written: dict[str, Any] = {}
+    graphs: dict[str, Any] = {}
     with replacing_folder(target) as folder:
         copy_model(context.run_path, {"finetune": source, **({} if relevance is None else {"mig": relevance})}, folder)
         if network is not None:
+            graphs = {} if options.onnx is None else _write_graphs(network, folder / GRAPHS, corpus, context.reporter, options.onnx)
             written = dict(cast("ExportableBackbone", network.backbone).export(folder, merge=options.merge))
         elif combination is not None and combination.scorers is not None:
             _add_reader(folder, combination.scorers, context.reporter)
@@ -60,7 +79,7 @@ def run(context: StageContext, options: ExportOptions) -> Result:
         files = {str(path.relative_to(folder)): path for path in sorted(folder.rglob("*")) if path.is_file()}
         hashes = {name: hash_file(path) for name, path in files.items()}
         sizes = {name: path.stat().st_size for name, path in files.items()}
-        write_json(folder / CARD, {**_card(network, corpus, written), "files": hashes})
+        write_json(folder / CARD, {**_card(network, corpus, written), **graphs, "files": hashes})
         context.confirm_inputs()
     if network is not None and not written.get("merged") and Path(str(written.get("base_model"))).is_dir():
         context.reporter.warn(
@@ -82,6 +101,37 @@ def _add_reader(folder: Path, scorers: FusedScorers, reporter: Reporter) -> None
     shutil.copyfile(READER_SOURCE, folder / READER_FILE)
     if len(methods) > 1:
         write_json(folder / LANGUAGES_FILE, describe_languages())
+
+
+def _write_graphs(network: Network, folder: Path, corpus: Corpus, reporter: Reporter, numbers: str) -> dict[str, Any]:
+    """Graphs of ONNX, and how they are to be read; it is said how far their scores are from the network's."""
+    texts, source = _take_texts(corpus)
+    write_graphs(network, folder)
+    furthest, same = measure_graphs(network, folder, texts)
+    if furthest > GRAPHS_AGREE:
+        raise ComponentError(
+            f"the ONNX graphs give other scores than the network: up to {furthest:.2g} apart",
+            where=f"--onnx, {len(texts)} {source}",
+            expected=f"probabilities within {GRAPHS_AGREE:g}",
+            todo="export without --onnx",
+        )
+    if numbers == "int8":
+        quantise_graphs(folder)
+        furthest, same = measure_graphs(network, folder, texts)
+    agree = f"probabilities of the network move by {furthest:.2g} at most, and {same:.1%} of its 10 best labels stay"
+    reporter.note(f"ONNX in {numbers}: {agree} ({len(texts)} {source})")
+    return {"onnx": {"folder": GRAPHS, "numbers": numbers, "measured": f"{agree}, on {len(texts)} {source}", **describe_windows(network)}}
+
+
+def _take_texts(corpus: Corpus) -> tuple[Sequence[str], str]:
+    """Texts to compare scores on, and what they are."""
+    split: SplitName = "validation" if corpus.has_split("validation") else "train"
+    try:
+        return next(iter(corpus.stream(split))).texts[:TEXTS_COMPARED], f"documents of {split}"
+    except PlantError:  # an export has no corpus
+        labels = corpus.labels
+        named = [title or label for label, title in zip(labels.ids, labels.titles, strict=True)]
+        return named[:TEXTS_COMPARED], "names of labels"
 
 
 def _load(context: StageContext, source: Path, corpus: Corpus) -> Network:

@@ -317,6 +317,8 @@ def label_attention(
         elements: gathered numbers held at a time, the bound on memory (default: `ATTENTION_NUMBERS`); ignored by Triton's kernels.
     """
     result: Tensor
+    if torch.onnx.is_in_onnx_export():
+        return _attend_in_graph(queries, directions, keys, values, mask, heads)
     if uses_triton(queries.device.type):
         from plant_cli.network.attention_kernels import KernelAttention
 
@@ -325,6 +327,16 @@ def label_attention(
         rows = labels_held(elements, queries.shape[1], queries.device)
         result = _LabelAttention.apply(queries, directions, keys, values, mask, heads, rows, wanted)  # type: ignore[no-untyped-call]
     return result
+
+
+def _attend_in_graph(queries: Tensor, directions: Tensor, keys: Tensor, values: Tensor, mask: Tensor, heads: int) -> Tensor:
+    """The same by operations that ONNX has."""
+    size, (documents, positions) = queries.shape[1] // heads, keys.shape[:2]
+    ours, wanted = (table.view(-1, heads, size).permute(1, 0, 2) for table in (queries, directions))  # [h, L, d]
+    theirs, given = (table.view(documents, positions, heads, size).permute(0, 2, 3, 1) for table in (keys, values))  # [B, h, d, T]
+    there = mask[:, None, None]
+    weights = torch.softmax((ours @ theirs / size**0.5).masked_fill(~there, -1e30), -1) * there
+    return (weights * (wanted @ given)).sum((1, 3))
 
 
 def labels_held(elements: int | None, size: int, device: torch.device) -> int:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import onnxruntime
 import pytest
 import torch
 import yaml
@@ -15,12 +17,13 @@ from peft import PeftModel
 from plant_decoders import LabelAttentionOptions
 from plant_decoders.label_attention import LabelAttention
 from safetensors.torch import load_file
-from transformers import AutoModel, AutoTokenizer, LlamaConfig
+from transformers import AutoModel, AutoTokenizer, BertConfig, LlamaConfig
 
 from plant_cli import fit, load
-from plant_cli.api import ArtefactError, DecoderShape, Reading, SilentReporter, UsageError
+from plant_cli.api import ArtefactError, ComponentError, DecoderShape, Reading, SilentReporter, UsageError
 from plant_cli.data.files import hash_file
 from plant_cli.network import assembly as networks
+from plant_cli.network.onnx_graphs import measure_graphs
 
 TEXT = "patient fever a b c"
 SMALL_CORPUS: dict[str, Any] = {
@@ -142,6 +145,46 @@ def test_the_card_names_every_file_by_its_hash(clinic: Any, trained: Callable[..
     assert {card["decoder"]["file"], card["labels"]["file"], "finetune/scorers.json", "run.json"} <= files.keys()
     assert not {"corpus/gold.parquet", "corpus/documents.parquet", "finetune/validation.parquet"} & files.keys()
     assert (card["backbone"]["folder"], card["labels"]["count"], card["decoder"]["hidden"]) == (None, 12, 64)
+
+
+@pytest.mark.parametrize("adapter", ["none", "full", "lora"])
+def test_graphs_score_as_the_network_does(clinic: Any, small_model: Callable[..., Path], scored: Any, tmp_path: Path, adapter: str) -> None:
+    backbone = f"{{name: hf-encoder, model: {small_model(BertConfig)}, adapter: {adapter}, window: 8, overlap: 2, max_tokens: 40}}"
+    sets = (f"model.backbone={backbone}", "finetune.init=random", "finetune.unfreeze=all", "finetune.rate_backbone=0.01")
+    folder = tmp_path / "exported"
+    clinic("finetune", *sets)
+    clinic("export", f"export.folder={folder}", "export.onnx=fp32")
+    hidden, logits = scored[0]
+    tokens = AutoTokenizer.from_pretrained(folder / "onnx")(TEXT, return_tensors="np")
+    encoder, decoder = (onnxruntime.InferenceSession(folder / "onnx" / f"{name}.onnx") for name in ("encoder", "decoder"))
+    (states,) = encoder.run(None, {name: tokens[name] for name in ("input_ids", "attention_mask")})
+    (found,) = decoder.run(None, {"hidden": states, "mask": tokens["attention_mask"] > 0})
+    torch.testing.assert_close(torch.from_numpy(states), hidden, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(torch.from_numpy(found), logits, rtol=1e-4, atol=1e-4)
+    network: Any = load(clinic.path, sets=["machine.precision=fp32"]).model
+    furthest, same = measure_graphs(network.network, folder / "onnx", [TEXT, f"{TEXT} " * 6, "a"])  # windows, and padding
+    assert (furthest < 1e-5, same) == (True, 1.0)
+    assert json.loads((folder / "export.json").read_text())["onnx"]["window"] == 8
+
+
+def test_int8_graphs_are_smaller_and_it_is_said_how_far_scores_move(clinic: Any, small_model: Callable[..., Path], tmp_path: Path) -> None:
+    model, reporter = small_model(BertConfig, hidden_size=64), SilentReporter()
+    clinic("finetune", f"model.backbone={{name: hf-encoder, model: {model}}}", "finetune.init=random")
+    for numbers in ("fp32", "int8"):
+        clinic("export", f"export.folder={tmp_path / numbers}", f"export.onnx={numbers}", reporter=reporter)
+    whole, small = ((tmp_path / numbers / "onnx" / "encoder.onnx").stat().st_size for numbers in ("fp32", "int8"))
+    assert small < 0.6 * whole
+    said = next(note for note in reporter.notes if note.startswith("ONNX in int8"))
+    assert 0 < float(said.partition("move by ")[2].partition(" ")[0]) < 0.1
+    assert json.loads((tmp_path / "int8" / "export.json").read_text())["onnx"]["measured"] in said.replace(" (", ", on ")
+
+
+def test_what_has_no_graphs_is_refused(clinic: Any, trained: Callable[..., Path], fitted: Path, tmp_path: Path) -> None:
+    trained(adapter="none", quantization="none")
+    for export in (clinic, partial(run_at, fitted)):
+        with pytest.raises(ComponentError, match="has no ONNX graphs"):
+            export("export", f"export.folder={tmp_path / 'none'}", "export.onnx=fp32")
+    assert not (tmp_path / "none").exists()
 
 
 @pytest.fixture(scope="module")
