@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import shutil
 from collections import Counter
@@ -19,6 +20,7 @@ from plant_cli.data.concepts import Purpose
 from plant_cli.data.corpus_files import CorpusRecord, read_labels
 from plant_cli.data.documents import find_used_labels
 from plant_cli.data.files import refuse_replacing, remove, require_free
+from plant_cli.data.label_cells import split_names
 from plant_cli.data.loading import load_dataset
 from plant_cli.data.tables import collect, guard_cells, output_format, scan_table, write_table
 from plant_cli.data.vocabularies import read_respelled, read_titles
@@ -102,7 +104,7 @@ def _find_edits(labels: pl.DataFrame, new: pl.DataFrame, mapping: Mapping[str, S
     for label, found in successors.items():
         kind = ("retire", "merge", "split")[min(len(found), 2)]
         if found != [label]:
-            yield _edit(kind, label, title=old[label], into="|".join(found) or None)
+            yield _edit(kind, label, title=old[label], into=_join(found))
 
 
 def _follow(label: str, replaced: Mapping[str, Sequence[str]], current: Mapping[str, object]) -> list[str]:
@@ -116,6 +118,12 @@ def _follow(label: str, replaced: Mapping[str, Sequence[str]], current: Mapping[
             seen.add(one)
             waiting += replaced.get(one, ())
     return found
+
+
+def _join(labels: Sequence[str]) -> str | None:
+    """Labels in one cell, as `split_names` reads them."""
+    joined = "|".join(labels)
+    return (joined if split_names(joined) == labels else json.dumps(labels)) or None
 
 
 def _edit(kind: str, label: str, **cells: str | None) -> Row:

@@ -48,7 +48,7 @@ class ChangedLabels:
             DataError: it lacks something, or does not fit the labels as they are after the rows above.
         """
         kind, label, title, text = (str(row[name] or "").strip() for name in ("edit", "label", "title", "text"))
-        into, where = split_names(row["into"]), f"{self.where}, row {number}"
+        kind, into, where = kind.lower(), split_names(row["into"]), f"{self.where}, row {number}"
         if kind not in EDIT_KINDS or not label:
             what = f"'{kind}' is no edit" if kind not in EDIT_KINDS else f"the edit '{kind}' names no label"
             raise DataError(what, where=where, expected=f"one of {', '.join(EDIT_KINDS)}, and a label", todo="correct the row")
@@ -73,7 +73,7 @@ class ChangedLabels:
                 raise DataError(f"'{label}' is to be merged into itself", where=where, expected="another label", todo="correct the row")
             for one in into:
                 self._require(one, where)
-            if label != into[0]:
+            if label not in into:
                 self._remove(
                     label, into[0], f"was {'merged into' if kind == 'merge' else 'split, and its documents have'} '{into[0]}'", where
                 )
@@ -194,7 +194,8 @@ def make_edits(rows: Iterable[dict[str, Any]], where: str, known: Collection[str
     """The edits of rows of `EDIT_COLUMNS`; see `read_label_edits`."""
     edits = ChangedLabels(where=where, known=known)
     for number, row in enumerate(rows, start=2):  # as a spreadsheet counts, below the header
-        edits.take(row, number)
+        if any(row.values()):
+            edits.take(row, number)
     edits.require_examples()
     return edits
 

@@ -90,21 +90,21 @@ def test_the_edits_to_a_new_edition(model: Path, tmp_path: Path) -> None:
 
 def test_an_earlier_edition_and_a_mapping(model: Path, tmp_path: Path) -> None:
     (tmp_path / "old.csv").write_text("label,title\na,fever\nk,cough\nb,stone\n")
-    (tmp_path / "map.csv").write_text("old,new\nb,x\nx,m\nc,a\na,k\n")
+    (tmp_path / "map.csv").write_text("old,new\nb,x\nx,m;\nc,a\na,k\n")
     diff(
         model,
         tmp_path,
         old=str(tmp_path / "old.csv"),
         mapping=str(tmp_path / "map.csv"),
-        vocabulary=VOCABULARY.replace("b,stone", "y,stone"),
+        vocabulary=VOCABULARY.replace("b,stone", "y,stone").replace("m,", "m;,"),
     )
     assert read(tmp_path / "edits.csv") == [
         ("add", "n", "stone in the left kidney", None),
-        ("add", "m", "stone in the right kidney", None),
+        ("add", "m;", "stone in the right kidney", None),
         ("add", "k", "cough", None),
         ("rename", "a", "hot fever", None),
         ("split", "a", "high fever", "a|k"),
-        ("merge", "b", "stone in the kidney", "m"),
+        ("merge", "b", "stone in the kidney", '["m;"]'),
         ("merge", "c", "broken arm", "a"),
     ]
 

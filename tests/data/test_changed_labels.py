@@ -42,7 +42,12 @@ CASES: dict[str, tuple[list[dict[str, Any]], list[list[str]], dict[str, str]]] =
     ),
     "split": ([NEW, edit("split", "a", into="n|b")], [["n"], ["b"], ["b", "n"], ["c"], ["n", "c"]], {"a": "", "n": "Kidney"}),
     "split, the first stays": ([NEW, edit("split", "a", into="a|n")], [["a"], ["b"], ["b", "a"], ["c"], ["a", "c"]], {"n": "Kidney"}),
-    "add": ([NEW], [["a"], ["b"], ["b", "a"], ["c"], ["a", "c"]], {"n": "Kidney"}),
+    "split, the second stays": (
+        [NEW, edit("split", "a", into="n|a")],
+        [["a"], ["b"], ["b", "a"], ["c"], ["a", "c"]],
+        {"n": "Kidney"},
+    ),
+    "add": ([edit("", ""), NEW], [["a"], ["b"], ["b", "a"], ["c"], ["a", "c"]], {"n": "Kidney"}),
     "example": (
         [NEW, edit("example", "n", text="kidney"), edit("example", "a", text="kidney"), edit("example", "n", text="stone")],
         [["a"], ["b", "n"], ["b", "a"], ["c"], ["n", "a"], ["a", "c"]], {"n": "Kidney"},
