@@ -12,6 +12,7 @@ from plant_cli.data.files import read_json
 from plant_cli.data.languages import name_language
 from plant_cli.data.records import StageRecord
 from plant_cli.evaluation.results import DEFAULT_METRICS, Bound, MetricsRecord, read_metrics
+from plant_cli.report.result_sections import show_bound
 from plant_cli.report.text import printable, show_count, write_markdown
 from plant_cli.runs.changes import trace_stale
 from plant_cli.runs.folder import Run
@@ -114,7 +115,7 @@ def _describe_figures(run: Run, model: str, trained: StageRecord) -> str:
     if not columns:
         return "None: nothing was measured."
     names = [name for name in DEFAULT_METRICS if any(name in column for column in columns.values())]
-    rows = [[name, *(_show(column.get(name)) for column in columns.values())] for name in names]
+    rows = [[name, *(show_bound(column.get(name), undefined="") for column in columns.values())] for name in names]
     notes = [_describe_evaluation(metrics) for metrics in measured.values()]
     if CHOSEN_ON in columns:
         notes.append(f"Weights, thresholds and probabilities were chosen on {CHOSEN_ON}: its figures are too good.")
@@ -129,14 +130,6 @@ def _describe_evaluation(metrics: MetricsRecord) -> str:
     convention = f"convention {metrics.convention} ({'; '.join(metrics.assumptions)})"
     leak = "; documents of it were seen in training" if metrics.leakage else ""
     return f"{metrics.split}: {show_count(metrics.documents, 'document')}, {intervals}; {convention}; {metrics.threshold}{leak}."
-
-
-def _show(bound: Bound | None) -> str:
-    """In points."""
-    if bound is None or bound.value is None:
-        return ""
-    interval = "" if bound.low is None or bound.high is None else f" [{100 * bound.low:.1f}, {100 * bound.high:.1f}]"
-    return f"{100 * bound.value:.1f}{interval}"
 
 
 def _lay_out(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -124,10 +124,10 @@ def _show_marked(bound: Bound | None, tested: Mapping[str, Any] | None, *, paper
     return value + ("" if tested is None else mark_other(tested, paper=paper))
 
 
-def show_bound(bound: Bound | None) -> str:
-    """A value with its interval in brackets, in points; a dash where it is undefined."""
+def show_bound(bound: Bound | None, undefined: str = "–") -> str:
+    """A value with its interval in brackets, in points."""
     if bound is None or bound.value is None:
-        return "–"
+        return undefined
     value = f"{100 * bound.value:.1f}"
     return value if bound.low is None or bound.high is None else f"{value} [{100 * bound.low:.1f}, {100 * bound.high:.1f}]"
 
