@@ -36,7 +36,7 @@ def copy_model(run: Path, stages: Mapping[str, Path], target: Path) -> None:
     sections: dict[str, Any] = {}
     for name, source in stages.items():
         sections |= _copy_stage(StageFolder(source), copy.folder(name)).sections
-    kept = {name: sections[name] for name in ("data", "model") if name in sections}
+    kept: dict[str, Any] = {name: sections[name] for name in ("data", "model") if name in sections}
     copy.recipe_path.write_text(dump_yaml({"summary": "A trained model without its corpus.", **kept}), "utf-8")
 
 
