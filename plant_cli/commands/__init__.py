@@ -232,7 +232,7 @@ SPECS = (
     ),
     StageSpec(
         name="labels apply",
-        summary="A new run with edited labels, which goes on from the model of another run.",
+        summary="A new run with edited labels, from the model of another run.",
         options=options.LabelsApplyOptions,
         run="plant_cli.commands.labels_edited:apply",
         help="Edits are made in the order of the rows: add, rename, merge, split, retire; example: a text that has the label. Scorers are "

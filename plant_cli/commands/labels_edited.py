@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 
-from plant_cli.api import ArtefactError, Column, DataError, DataSection, Result, StageContext, Table, UsageError
+from plant_cli.api import ArtefactError, Column, DataError, DataSection, Interrupted, Result, StageContext, Table, UsageError
 from plant_cli.commands.command_options import LabelsApplyOptions, LabelsDiffOptions
 from plant_cli.data.changed_labels import EDIT_COLUMNS, EDIT_KINDS, ChangedLabels, make_edits, read_edit_rows
 from plant_cli.data.concepts import Purpose
@@ -176,7 +176,11 @@ def apply(context: StageContext, options: LabelsApplyOptions) -> Result:
     }
     request = replace(context.request, resume=True, grow=True, force=True, recipe=None, flags=flags)
     stages = [name for name in REMADE if (target / name).is_dir()]
-    results = {name: context.runner.run_stage(request, name) for name in stages}
+    try:
+        results = {name: context.runner.run_stage(request, name) for name in stages}
+    except Interrupted as error:
+        again = "the same command goes on where it stopped"
+        raise Interrupted(error.what, where=error.where, expected="all stages of the new run", todo=again) from error
     counts = dict(edits.counts)
     if split := counts.get("split"):
         said = "their documents have the first of the new labels until somebody reviews them (`plant review export`)"

@@ -11,7 +11,7 @@ import pytest
 from builders import read_stage, run_at
 from laboratory import CLINIC
 
-from plant_cli.api import ArtefactError, DataError, SilentReporter, UsageError
+from plant_cli.api import ArtefactError, DataError, Interrupted, SilentReporter, UsageError
 from plant_cli.data.changed_labels import read_edit_rows
 from plant_cli.data.records import RunHeader, read_record
 from plant_cli.scoring.opened_models import open_model
@@ -138,6 +138,20 @@ def test_a_model_with_edited_labels_and_one_of_that(model: Path, tmp_path: Path)
     started = read_stage(tmp_path / "again", "finetune")["started"]
     apply(target, tmp_path / "more.csv", tmp_path / "again")  # after a stop: what is finished is skipped
     assert read_stage(tmp_path / "again", "finetune")["started"] == started
+
+
+def test_what_was_stopped_goes_on(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: Any, **__: Any) -> Any:
+        raise Interrupted("stopped", where="", expected="", todo="with --resume")
+
+    (tmp_path / "edits.csv").write_text("edit,label\nretire,c\n")
+    with monkeypatch.context() as stopping:
+        stopping.setattr("plant_cli.training.scorers_alone.fit_scorers", stop)
+        with pytest.raises(Interrupted) as caught:
+            apply(model, tmp_path / "edits.csv", tmp_path / "new")
+    assert caught.value.todo == "the same command goes on where it stopped"
+    apply(model, tmp_path / "edits.csv", tmp_path / "new")
+    assert "c" not in suggest(tmp_path / "new", "a broken arm")
 
 
 @pytest.mark.slow
