@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from builders import SCHEMA
 from plant_datasets.table_corpora import load as load_files
 
 from plant_cli.api import DataSection, Dataset, SilentReporter, SplitName
@@ -37,8 +38,6 @@ from plant_cli.data.near_duplicates import (
 )
 
 Row = tuple[str | None, str | None, list[str | None] | None]
-
-SCHEMA = {"doc_id": pl.String, "text": pl.String, "labels": pl.List(pl.String)}
 
 LONG = "a text that is long enough"
 

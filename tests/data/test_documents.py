@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from builders import SCHEMA
 from plant_datasets.table_corpora import load as load_files
 
 from plant_cli.api import DataError, DataSection, Dataset, Pieces, SilentReporter, SplitName
@@ -110,8 +111,6 @@ def test_some_rows_are_read_without_the_texts_of_others(rows: range, monkeypatch
     assert max(batch.height for batch in batches) <= 2
     assert {row // 3 for row in read} <= {row // 3 for row in rows}
 
-
-SCHEMA = {"doc_id": pl.String, "text": pl.String, "labels": pl.List(pl.String)}
 
 TEXTS = ["Héart failure.", "héart  FAILURE", "Héart failure.", " \n", "?!", None, "caf\ufffd\x01"]
 

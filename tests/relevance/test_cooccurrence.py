@@ -25,15 +25,12 @@ def split(rows: list[str]) -> Documents:
     return number_words(row.split() for row in rows)
 
 
-def test_vocabulary_is_by_falling_document_frequency_then_alphabet() -> None:
+def test_words_by_falling_document_frequency_then_alphabet_and_how_often_each_document_has_them() -> None:
     terms = count_terms(split(DOCUMENTS), min_df=2)
     assert terms.words == ("b", "a", "c")
     assert terms.docs_with_word.tolist() == [3, 2, 2]
-
-
-def test_occurrences_count_repeats_and_keep_empty_documents() -> None:
-    terms = count_terms(split(DOCUMENTS), min_df=2)
     assert terms.occurrences.toarray().tolist() == [[1, 2, 0], [1, 0, 1], [0, 0, 0], [1, 1, 0], [0, 0, 1]]
+    assert mark_presence(csr_array(np.array([[3, 0, 1]]))).toarray().tolist() == [[1, 0, 1]]  # a repeated word is present once
 
 
 def test_batches_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,13 +71,9 @@ def test_pairs_and_occurrences_are_those_of_a_loop() -> None:
     dense[1, found.label, found.word] = found.occurrences
     assert dense[0].tolist() == both.tolist()
     assert dense[1].tolist() == occurrences.tolist()
+    assert (counting.pair_bounds >= np.diff(found.offsets)).all()
     assert counting.margins.docs_with_label.tolist() == [2, 0, 3]
     assert counting.margins.words_with_label.tolist() == [6, 0, 6]
-
-
-def test_bounds_are_never_below_the_pairs() -> None:
-    counting = MemoryCounts(count_terms(number_words(TEXTS), 1), GOLD)
-    assert (counting.pair_bounds >= np.diff(counting.count(0, 3).offsets)).all()
 
 
 def test_words_that_never_co_occur_are_added_behind_those_that_do() -> None:
@@ -88,10 +81,6 @@ def test_words_that_never_co_occur_are_added_behind_those_that_do() -> None:
     pairs = counting.count(0, 3).with_absent([np.array([], dtype=np.int32), np.array([2, 0], dtype=np.int32), np.array([], dtype=np.int32)])
     row = slice(pairs.offsets[1], pairs.offsets[2])
     assert (pairs.word[row].tolist(), pairs.both[row].tolist()) == ([2, 0], [0, 0])
-
-
-def test_a_repeated_word_is_present_once() -> None:
-    assert mark_presence(csr_array(np.array([[3, 0, 1]]))).toarray().tolist() == [[1, 0, 1]]
 
 
 DRAW = np.random.default_rng(0)

@@ -85,21 +85,23 @@ KEPT = KeptWords(  # label 0 keeps three words, label 1 none, label 2 four of wh
 )
 
 
-def weigh(kept: KeptWords, norm: Norm) -> Any:
-    return normalise_relevance(kept, norm, n_docs=4, docs_with_word=np.array([2, 2, 1, 1]), docs_with_label=np.array([2, 0, 2])).tolist()
+def weigh(kept: KeptWords, norm: Norm, largest: float | None = None) -> Any:
+    counted = {"n_docs": 4, "docs_with_word": np.array([2, 2, 1, 1]), "docs_with_label": np.array([2, 0, 2])}
+    return normalise_relevance(kept, norm, **counted, largest=largest).tolist()
 
 
 @pytest.mark.parametrize(
-    ("norm", "expected"),
+    ("norm", "largest", "expected"),
     [
-        ("label-max", [1.0, 0.5, 0.25, 1.0, 0.5, 0.5, 0.0]),
-        ("global-max", [0.2, 0.1, 0.05, 1.0, 0.5, 0.5, 0.0]),
-        ("none", [0.4, 0.2, 0.1, 1.0, 1.0, 1.0, 0.0]),
-        ("rank", [1.0, 2 / 3, 1 / 3, 1.0, 0.75, 0.75, 0.25]),
+        ("label-max", None, [1.0, 0.5, 0.25, 1.0, 0.5, 0.5, 0.0]),
+        ("global-max", None, [0.2, 0.1, 0.05, 1.0, 0.5, 0.5, 0.0]),
+        ("none", None, [0.4, 0.2, 0.1, 1.0, 1.0, 1.0, 0.0]),
+        ("global-max", 4.0, [0.1, 0.05, 0.025, 0.5, 0.25, 0.25, 0.0]),  # that of a label in another block
+        ("rank", None, [1.0, 2 / 3, 1 / 3, 1.0, 0.75, 0.75, 0.25]),
     ],
 )
-def test_golden(norm: Norm, expected: list[float]) -> None:
-    assert weigh(KEPT, norm) == pytest.approx(expected)
+def test_golden(norm: Norm, largest: float | None, expected: list[float]) -> None:
+    assert weigh(KEPT, norm, largest) == pytest.approx(expected)
 
 
 def test_jaccard_divides_by_the_joint_entropy() -> None:
@@ -118,12 +120,6 @@ def test_within_bounds_in_order_and_empty_without_words(norm: Norm) -> None:
         assert (np.diff(got)[KEPT.ranks[1:] > 1] <= 0).all()
     nothing = KeptWords(offsets=np.array([0, 0, 0, 0]), words=KEPT.words[:0], values=KEPT.values[:0], both=KEPT.both[:0])
     assert weigh(nothing, norm) == []
-
-
-def test_the_largest_value_may_be_that_of_a_label_in_another_block() -> None:
-    counts = {"n_docs": 4, "docs_with_word": np.array([2, 2, 1, 1]), "docs_with_label": np.array([2, 0, 2])}
-    got = normalise_relevance(KEPT, "global-max", **counts, largest=4.0)
-    assert got.tolist() == pytest.approx([0.1, 0.05, 0.025, 0.5, 0.25, 0.25, 0.0])
 
 
 def test_grades_fall_with_the_logarithm_of_the_rank() -> None:
@@ -156,12 +152,8 @@ def test_title_words_are_raised_or_put_behind_by_idf() -> None:
     assert kept.ranks.tolist() == [1, 2, 3, 1, 1]
 
 
-def test_relevance_is_clipped_to_one() -> None:
+def test_without_titles_nothing_changes_and_relevance_is_clipped_to_one() -> None:
+    kept, relevance = add_title_words(TITLED, np.array([1.0, 0.4, 1.0]), [[], [], []], weight=1.0, n_docs=8, docs_with_word=DOCS)
+    assert (kept.words.tolist(), relevance.tolist()) == (TITLED.words.tolist(), [1.0, 0.4, 1.0])
     _, relevance = add_title_words(TITLED, np.array([1.0, 0.8, 1.0]), [[1, 4], [], []], weight=1.0, n_docs=8, docs_with_word=DOCS)
     assert relevance.max() == 1.0
-
-
-def test_without_titles_nothing_changes() -> None:
-    kept, relevance = add_title_words(TITLED, np.array([1.0, 0.4, 1.0]), [[], [], []], weight=1.0, n_docs=8, docs_with_word=DOCS)
-    assert kept.words.tolist() == TITLED.words.tolist()
-    assert relevance.tolist() == [1.0, 0.4, 1.0]

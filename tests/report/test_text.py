@@ -21,10 +21,8 @@ def test_cells() -> None:
     assert format_cell(1234567, count) == "1,234,567"
     assert [format_cell(v, exact) for v in (0.000123456, 3)] == ["0.0001235", "3"]
     assert format_row(TABLE, ["x", 0.25]) == ["x", "25.0"]
-
-
-def test_numbers_of_things() -> None:
     assert [show_count(n, "document") for n in (0, 1, 1234)] == ["0 documents", "1 document", "1,234 documents"]
+    assert printable_cell("a\n\tb\x1b") == "a\\n\\tb\\x1b"
 
 
 def test_markdown_keeps_a_row_on_a_line() -> None:
@@ -51,7 +49,3 @@ def test_latex_escapes_and_comments_stay_comments() -> None:
 )
 def test_what_steers_a_terminal_is_written_out(text: str, shown: str) -> None:
     assert printable(text) == shown
-
-
-def test_a_cell_is_one_line() -> None:
-    assert printable_cell("a\n\tb\x1b") == "a\\n\\tb\\x1b"
