@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,10 @@ from torch import Tensor, nn
 from plant_cli.api import ComponentError, Reading
 from plant_cli.api.errors import first_line, missing_package
 from plant_cli.network.assembly import Network
-from plant_cli.network.huggingface import HuggingFaceBackbone
 from plant_cli.network.windows import cut, join_windows
+
+if TYPE_CHECKING:
+    from plant_cli.network.huggingface import HuggingFaceBackbone  # with transformers, which takes seconds to import
 
 ENCODER_GRAPH, DECODER_GRAPH = "encoder.onnx", "decoder.onnx"
 OPSET = 17
@@ -28,8 +30,8 @@ TEXTS_SCORED = 8
 
 def require_onnx(network: Network | None) -> None:
     """Refuse a network that has no graphs, and a machine without the packages that write and check them."""
-    backbone = None if network is None else network.backbone
-    encodes = isinstance(backbone, HuggingFaceBackbone) and backbone.profile.kind == "encoder" and backbone.short is None
+    backbone: Any = None if network is None else network.backbone
+    encodes = hasattr(backbone, "profile") and backbone.profile.kind == "encoder" and backbone.short is None
     if network is None or not encodes or network.needs_words:
         name = "a model without a network" if network is None else f"a network with the backbone '{network.section.backbone.name}'"
         raise ComponentError(

@@ -13,6 +13,7 @@ Labels and probabilities are those of `plant suggest`. Words are reduced by the 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import re
 import sys
@@ -489,6 +490,17 @@ def _four(word: str) -> list[str]:
     return [text[start : start + 4] for start in range(len(text) - 3)]
 
 
+def _require_whole(root: Path) -> None:
+    """`ValueError` if a file that is read is not as it was exported."""
+    recorded = json.loads((root / "export.json").read_text("utf-8"))["files"]
+    read = [name for name in recorded if name.startswith("finetune/") or name in ("labels.json", "languages.json", "corpus/splits.json")]
+    for name in read:
+        with (root / name).open("rb") as file:
+            whole = hashlib.file_digest(file, "sha256").hexdigest() == recorded[name]
+        if not whole:
+            raise ValueError(f"{root / name} is not as it was exported: export the model again")
+
+
 class Model:
     """A model that `plant export` wrote, of scorers alone."""
 
@@ -498,6 +510,7 @@ class Model:
         source = root / "finetune"
         if (source / "model.json").exists() or not (source / "scorers.json").exists():
             raise ValueError(f"{root} holds no model of scorers alone: one with a network needs plant (`plant suggest --run {root}`)")
+        _require_whole(root)
         content, stored = json.loads((source / "scorers.json").read_text("utf-8")), source / "scorers"
         unknown = {entry["name"] for entry in content["scorers"]} - BUILT_IN_SCORERS.keys()
         if unknown:
@@ -595,8 +608,10 @@ def _main() -> None:
     given = parser.parse_args()
     try:
         model = Model(given.model)
-    except (ValueError, ImportError, OSError) as error:
+    except (ImportError, OSError) as error:
         parser.exit(1, f"error: {error}\n")
+    except (ValueError, KeyError, TypeError) as error:
+        parser.exit(1, f"error: the model cannot be read: {error}\n")
     for text in [given.text] if given.text is not None else sys.stdin:
         sys.stdout.write(json.dumps({"suggestions": model.suggest(text, given.limit)}, ensure_ascii=False) + "\n")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -108,6 +109,23 @@ def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "simplemma", None)
     with pytest.raises(ImportError, match=r"pip install simplemma==1\.0"):
         read_model._find_reducer("lemmas", "de", {"simplemma": "1.0"})
+
+
+@pytest.mark.parametrize(
+    "file", ["export.json", "finetune/scorers.json", "finetune/scorers/_words.safetensors", "labels.json", "corpus/splits.json"]
+)
+@pytest.mark.parametrize("content", [b"{}", b"\xff" * 64])
+def test_a_damaged_file_ends_in_one_line(
+    exported: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, file: str, content: bytes
+) -> None:
+    folder = tmp_path / "damaged"
+    shutil.copytree(exported, folder)
+    (folder / file).write_bytes(content)
+    monkeypatch.setattr(sys, "argv", ["read_model.py", "--model", str(folder), "--text", "Buch"])
+    with pytest.raises(SystemExit) as left:
+        read_model._main()
+    said = capsys.readouterr()
+    assert (left.value.code, said.out, said.err.count("\n")) == (1, "", 1)
 
 
 def test_arrays_of_every_type_are_read(tmp_path: Path) -> None:
