@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 import plant_cli
 from plant_cli.data.languages import find_language
 from plant_cli.serving.http_bodies import MOST_LABELS, MOST_TEXTS, Decided, DocumentBody, LabelName, Probability, Words
-from plant_cli.serving.refusals import ANNIF, Refusal
+from plant_cli.serving.refusals import ANNIF, PROBLEM, STATUSES, Refusal
 from plant_cli.serving.served_models import ServedModel
 from plant_cli.serving.service import Service
 
@@ -70,9 +70,19 @@ class LanguageBody(AnnifBody):
     languages: list[Annotated[str, Field(min_length=2, max_length=3)]] = Field(min_length=1, max_length=5)
 
 
+class Problem(BaseModel):
+    """What is wrong with a request, as RFC 9457 has it."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+
+
 def annif_router(service: Service) -> APIRouter:
     """The routes."""
-    router = APIRouter(prefix=ANNIF, tags=["Annif"])
+    problem = {"description": "Refused", "content": {PROBLEM: {"schema": Problem.model_json_schema()}}}
+    router = APIRouter(prefix=ANNIF, tags=["Annif"], responses=dict.fromkeys(STATUSES, problem))
 
     def show_suggestions(answer: dict[str, Any]) -> list[dict[str, Any]]:
         return [

@@ -29,7 +29,7 @@ from plant_cli.serving.http_bodies import (
     SuggestBody,
     SuggestReply,
 )
-from plant_cli.serving.refusals import SEE_SCHEMA, Refusal, answer_refused, unexpected
+from plant_cli.serving.refusals import SEE_SCHEMA, STATUSES, Refusal, answer_refused, unexpected
 from plant_cli.serving.service import Service
 
 PAGE = Path(__file__).with_name("page")
@@ -42,7 +42,7 @@ PAGE_TYPES = {
     ".png": "image/png",
     ".ico": "image/x-icon",
 }
-ERRORS: dict[int | str, dict[str, Any]] = {status: {"model": ErrorReply} for status in (400, 401, 404, 413, 422, 503)}
+ERRORS: dict[int | str, dict[str, Any]] = {status: {"model": ErrorReply} for status in STATUSES}
 QUERY_LENGTH = 500
 NAME_SHOWN = 60  # characters of a key that a client wrote
 

@@ -11,6 +11,8 @@ from fastapi import Response
 from plant_cli.api import PlantError
 
 ANNIF = "/v1"  # under which Annif's paths lie; its errors have the form of RFC 9457
+STATUSES = (400, 401, 404, 413, 422, 503)
+PROBLEM = "application/problem+json"
 SEE_SCHEMA = "see /openapi.json for what the server takes"
 
 
@@ -37,7 +39,7 @@ def answer_refused(path: str, refusal: Refusal) -> Response:
         detail = f"{refusal.what} (where: {refusal.where}; expected: {refusal.expected}; what to do: {refusal.todo})"
         content, kind = (
             {"type": "about:blank", "title": refusal.what, "status": refusal.status, "detail": detail},
-            "application/problem+json",
+            PROBLEM,
         )
     body = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
     return Response(body, status_code=refusal.status, media_type=kind, headers=refusal.headers)

@@ -108,6 +108,8 @@ def test_the_page_and_the_look_of_the_operator(client: TestClient) -> None:
     assert 'plant_request_seconds_bucket{le="+Inf"} 4' in metrics
     schema = client.get("/openapi.json").json()
     assert {"/api/suggest", "/api/feedback", "/v1/projects/{project_id}/suggest"} <= set(schema["paths"])
+    kinds = [list(schema["paths"][path]["post"]["responses"]["422"]["content"]) for path in (SUGGEST, "/v1/projects/{project_id}/suggest")]
+    assert kinds == [["application/json"], ["application/problem+json"]]
 
 
 DEEP = b'{"texts":' + b"[" * 50_000
