@@ -1,4 +1,4 @@
-"""A trained model as a run of its own, to be passed on: without its corpus and the folder names of the machine it was trained on."""
+"""A trained model as a run of its own, to be passed on: without its corpus, and without the place of that."""
 
 from __future__ import annotations
 
