@@ -119,6 +119,7 @@ def fit_fusion(
     *,
     left_out: bool,
     zero_shot: Sequence[bool] = (),
+    vocabulary: bool = True,
     knots: Sequence[float] = FUSION_KNOTS,
     penalty: float = PENALTY,
 ) -> FrequencyLinear:
@@ -133,6 +134,8 @@ def fit_fusion(
         train_counts: training documents of each label [L].
         left_out: the scores are leave-one-out scores of training documents.
         zero_shot: whether each scorer scores labels without training documents [S] (default: none does).
+        vocabulary: whether labels without training documents are all that train lacks, which share what new documents have of these; else
+            they are some that were added: none is likelier than one of the fewest documents.
         knots: training documents at which weights are learned, rising, ≥ 1.
         penalty: on the sum of squared weights, against the mean loss of a document.
     """
@@ -154,8 +157,8 @@ def fit_fusion(
         rarest = train_counts[pairs.labels] == fewest
         rare = FrequencyLinear.fit(pairs.values[rarest][:, able], right[rarest], counts[rarest], knots=(1.0,), penalty=strength)
         weights[able] = rare.weights[:, 0]
-        share = min(1.0, (train_counts == fewest).sum() / (train_counts == 0).sum())  # none is likelier than one of these labels
-        bias = float(rare.bias[0] + np.log(share))
+        gain = np.log((train_counts == fewest).sum() / (train_counts == 0).sum())
+        bias = float(rare.bias[0] + (gain if vocabulary else min(0.0, gain)))
     else:
         weights[able], bias = 1.0 / max(1, int(able.sum())), NOTHING_LEARNED
     return FrequencyLinear(

@@ -64,11 +64,13 @@ def fit_scorers(
     validation: Documents | None = None,
     allow_missing: bool = False,
     kept: KeptScorers | None = None,
+    vocabulary: bool = True,
 ) -> FusionFit | None:
     """Fit scorers on train, learn from left-out scores of a sample of train how much each counts, and score validation, if it is given.
 
     `words` are those of the training documents. A scorer that fails raises an error or, with `allow_missing`, is left out with a warning;
     None if no scorer is left. Scorers that were `kept` are not fitted again, and others are kept as soon as they are fitted.
+    `vocabulary` is that of `fit_fusion`.
     """
     may_fail: tuple[type[PlantError], ...] = (ComponentError, PluginError) if allow_missing else ()
     may_score_badly: tuple[type[ScorerError], ...] = (ScorerError,) if allow_missing else ()
@@ -95,7 +97,7 @@ def fit_scorers(
             task.advance(1)
     zero_shot = {spec.name: spec.zero_shot for spec, _ in chosen}
     while fitted:
-        left_out = _weigh(fitted, given, zero_shot)
+        left_out = _weigh(fitted, given, zero_shot, vocabulary)
         scorers = left_out.scorers
         try:
             scored = None if validation is None else scorers.score(validation, reporter, "validation")
@@ -179,17 +181,21 @@ def _leave_out(given: ScorerInput, rows: Rows, *, once: bool = False) -> ScorerI
     return replace(given, documents=documents, doc_ids=doc_ids, gold=gold, rows=np.zeros(0, dtype=np.int64))
 
 
-def _weigh(fitted: Mapping[str, Fitted], given: ScorerInput, zero_shot: Mapping[str, bool]) -> ScoredDocuments:
+def _weigh(fitted: Mapping[str, Fitted], given: ScorerInput, zero_shot: Mapping[str, bool], vocabulary: bool) -> ScoredDocuments:
     """Left-out scores of train by the scorers, and the weights that they teach."""
     counts = np.bincount(given.gold.indices, minlength=given.gold.shape[1]).astype(np.int64)
     pairs, gold = gather_pairs([view for _, views in fitted.values() for view in views]), csr_array(given.gold[given.rows])
     ends = [0, *accumulate(len(views) for _, views in fitted.values())]
     able = [zero_shot[name] for name, (_, views) in fitted.items() for _ in views]
     alone = {
-        name: fit_fusion(pairs.take(range(first, last)), gold, counts, left_out=True, zero_shot=able[first:last])
+        name: fit_fusion(pairs.take(range(first, last)), gold, counts, left_out=True, zero_shot=able[first:last], vocabulary=vocabulary)
         for name, first, last in zip(fitted, ends[:-1], ends[1:], strict=True)
     }
-    fusion = next(iter(alone.values())) if len(alone) == 1 else fit_fusion(pairs, gold, counts, left_out=True, zero_shot=able)
+    fusion = (
+        next(iter(alone.values()))
+        if len(alone) == 1
+        else fit_fusion(pairs, gold, counts, left_out=True, zero_shot=able, vocabulary=vocabulary)
+    )
     if learned_nothing(fusion):
         given.reporter.warn(
             f"the weights of the scorers could not be learned, so all count alike: in the sample of {len(given.rows)} training documents "

@@ -12,6 +12,7 @@ import numpy as np
 
 import plant_cli
 from plant_cli.api import Corpus, DataError, Documents, MachineSection, ScorerSpec, Split, SplitName
+from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.files import read_size
 from plant_cli.data.stopping import checking
 from plant_cli.network.design import ComponentLookup
@@ -105,6 +106,7 @@ def fit_chosen(given: StageInputs, options: FinetuneOptions) -> FusionFit | None
         labels = corpus.gold_labels("train").gold.nnz / max(1, len(words))
         most = None if limit is None else read_size(limit)
         require_resources(words, labels, most, available_memory(), free_disk, given.session.reporter)
+    source = CorpusRecord.read(given.session.run_path / "corpus").source
     stoppable = checking(partial(given.session.check, "while scorers were fitted", "all scorers fitted"))
     with stoppable, working_at(given.machine.scheduler):
         return fit_scorers(
@@ -118,6 +120,7 @@ def fit_chosen(given: StageInputs, options: FinetuneOptions) -> FusionFit | None
             validation=given.words("validation") if corpus.has_split("validation") else None,
             allow_missing=options.allow_missing,
             kept=_keep(given),
+            vocabulary=source.get("label_edits") is None or bool(source.get("zero_shot")),
         )
 
 

@@ -16,7 +16,7 @@ from clinic import Clinic, Interrupting, weights
 from laboratory import CLINIC
 from plant_decoders.label_attention import LabelAttention
 
-from plant_cli.api import ArtefactError, Interrupted, ResourceError, TrainingError, UsageError
+from plant_cli.api import ArtefactError, Interrupted, ResourceError, TrainingError
 from plant_cli.commands.finetune import tell_calibration
 from plant_cli.commands.finetune_network import describe_gain
 from plant_cli.data.files import read_json
@@ -219,9 +219,3 @@ def test_labels_without_training_documents_have_thresholds_of_their_own(titled: 
         assert titled("eval", "eval.bootstrap=0", "eval.split=validation", *given, force=True).data["metrics"]["micro-F1"]["value"] > 0.8
     shown = titled("suggest", "suggest.text=a stone in the left kidney", "suggest.thresholds=thresholds", "suggest.top_k=1")
     assert any("stone in the kidney" in str(row) for row in shown.tables[0].rows)
-
-
-def test_a_network_is_refused_labels_without_training_documents(titled: Any) -> None:
-    with pytest.raises(UsageError, match="1 of the 3 labels have no training document") as caught:
-        titled("finetune", "finetune.network=true", "finetune.init=random")
-    assert "--no-network" in caught.value.todo

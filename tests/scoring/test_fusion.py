@@ -181,10 +181,10 @@ def test_a_document_of_one_candidate_says_how_far_it_stands_out() -> None:
     assert found.floors.tolist() == [[pytest.approx(-1)]]
 
 
-@pytest.mark.parametrize(("labels", "fewest"), [(35, 1), (24, 1), (35, 2)])
-def test_labels_without_documents_are_weighed_as_those_of_fewest(labels: int, fewest: int) -> None:
+@pytest.mark.parametrize(("labels", "fewest", "vocabulary"), [(35, 1, True), (24, 1, True), (24, 1, False), (35, 1, False), (35, 2, True)])
+def test_labels_without_documents_are_weighed_as_those_of_fewest(labels: int, fewest: int, vocabulary: bool) -> None:
     """By a plain logistic regression on the labels of one document, or of the fewest; the offset shares as many right labels among as many
-    as there are, and gives none of them more than one of these labels has.
+    as there are, and gives none that was added more than one of these labels has.
     """
     chance = np.random.default_rng(0)
     gold = np.zeros((40, labels), dtype=np.int64)
@@ -194,13 +194,13 @@ def test_labels_without_documents_are_weighed_as_those_of_fewest(labels: int, fe
     gold[:, 10:20] = chance.random((40, 10)) < 0.3
     counts, right = gold.sum(axis=0), csr_array(gold)
     pairs = gather_pairs([drawn_scores(right, seed, 2.0) for seed in (0, 1)])
-    found = fit_fusion(pairs, right, counts, left_out=True, zero_shot=[False, True])
+    found = fit_fusion(pairs, right, counts, left_out=True, zero_shot=[False, True], vocabulary=vocabulary)
     assert found.knots.tolist() == [0, *FUSION_KNOTS]
     once = counts[pairs.labels] == fewest
     design = np.stack([pairs.values[once, 1], np.ones(once.sum())], axis=1)
     weight, bias = fit_logistic(design, gold[pairs.rows[once], pairs.labels[once]] == 1, 0.03 * 40, np.zeros(2))
     np.testing.assert_allclose(found.weights[:, 0], [0, weight])
-    assert found.bias[0] == pytest.approx(bias + min(0, math.log(10 / (labels - 20))))
+    assert found.bias[0] == pytest.approx(bias + min(math.log(10 / (labels - 20)), math.inf if vocabulary else 0))
     rare = fuse(found, pairs, counts).dense(np.arange(40))[:, 23]
     listed = {(row, label): value for row, label, value in zip(pairs.rows, pairs.labels, pairs.values[:, 1], strict=True)}
     expected = [weight * listed.get((row, 23), pairs.floors[row, 1]) + found.bias[0] for row in range(40)]
