@@ -43,7 +43,7 @@ def test_a_run_without_a_network_goes_through_all_stages(trained: Clinic, tmp_pa
     assert evaluated.tables[-1].rows[-1][0] == "all together"
     assert trained.run("verify").failure is None
     trained.run("export", f"export.folder={tmp_path / 'exported'}")
-    assert (tmp_path / "exported" / "scorers" / "linear.safetensors").exists()
+    assert (tmp_path / "exported" / "finetune" / "scorers" / "linear.safetensors").exists()
     assert json.loads((tmp_path / "exported" / "export.json").read_text())["what"].endswith("scorers. Trained with plant (PLANT).")
 
 
