@@ -108,7 +108,8 @@ class Reason:
     """Why one label is likely."""
 
     text: str = ""
-    """A title, a training document, or other words to read. If it is empty, the reason is its first words that are not common in train."""
+    """A title, a training document, or other words to read. If it is empty, the first of `words` are shown, common ones
+    only where there are no others."""
     words: Sequence[str] = ()
     """The words of the document that speak for the label, the strongest first, as in `Documents.vocabulary`."""
 

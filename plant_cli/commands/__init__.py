@@ -222,8 +222,8 @@ SPECS = (
         summary="What a new edition of a vocabulary does to the labels of a model: a table of edits to look at and change.",
         options=options.LabelsDiffOptions,
         run="plant_cli.commands.labels_edited:diff",
-        help="Labels that are added, renamed, merged, split or retired, by id; what replaces a label is read of SKOS (isReplacedBy, "
-        "replaces, exactMatch), of a column replaced_by, or of --mapping. Nothing in the run changes.",
+        help="Labels that are added, renamed, merged, split or retired, by id; what replaces a label is read from SKOS (isReplacedBy, "
+        "replaces, exactMatch), from a column replaced_by, or from --mapping. Nothing in the run changes.",
         takes=("force",),
         examples=(
             "plant labels diff plant-run subjects-2026.ttl",

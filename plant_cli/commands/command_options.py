@@ -158,7 +158,7 @@ class ExportOptions(Options):
     )
     onnx: Literal["fp32", "int8"] | None = option(
         None,
-        "Also write an encoder and its decoder as ONNX graphs; int8: weights in 8 bits. It is said how far scores move (extra `onnx`).",
+        "Also write an encoder and its decoder as ONNX graphs; int8: weights in 8 bits; the command says how far scores move (extra onnx).",
     )
 
 
@@ -474,7 +474,7 @@ class ServeOptions(Options):
     host: str = everyday("127.0.0.1", "The address to listen at; the default is reached from this machine alone.", value="ADDRESS")
     port: int = everyday(8000, "The port; 0: any free one.", ge=0, le=65535)
     token: str | None = everyday(
-        None, "Clients must send it (Authorization: Bearer TOKEN). Better in the variable PLANT_TOKEN: others can see flags.", min_length=8
+        None, "Clients must send it (Authorization: Bearer TOKEN). The variable PLANT_TOKEN is safer: others can see flags.", min_length=8
     )
     open: bool = option(False, "Let other machines ask without a token.")
     feedback: str | None = everyday(

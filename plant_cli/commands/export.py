@@ -51,9 +51,8 @@ def run(context: StageContext, options: ExportOptions) -> Result:
     target = _writable(options, force=context.force)
     corpus = context.corpus()
     source = context.input("finetune", context.tag)
-    combination = read_scorers(
-        source, corpus.labels, corpus.analyser, context.component
-    )  # damaged files are refused before anything is written
+    # damaged files are refused before anything is written
+    combination = read_scorers(source, corpus.labels, corpus.analyser, context.component)
     network = _load(context, source, corpus) if has_network(source) else None
     if options.onnx is not None:
         require_onnx(network)

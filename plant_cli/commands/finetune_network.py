@@ -44,9 +44,8 @@ def _find_earlier(context: StageContext) -> EarlierNetwork | None:
         return None
     row_of = {label: row for row, label in enumerate(before)}
     edits = context.data.label_edits
-    origins = (
-        {} if edits is None else read_label_edits(Path(edits)).origins
-    )  # a new label that others were merged into has the row of the first
+    # a new label that others were merged into has the row of the first
+    origins = {} if edits is None else read_label_edits(Path(edits)).origins
     found = ([label, *origins.get(label, ())] for label in context.corpus().labels.ids)
     rows = np.array([next((row_of[name] for name in names if name in row_of), -1) for names in found], dtype=np.int64)
     earlier = EarlierNetwork(folder=folder, labels=len(before), rows=rows)

@@ -104,10 +104,10 @@ class NamedScorer:
 
 
 def _name_words(reason: Reason, common: Set[str]) -> Reason:
-    """The reason with its first words for a text, if it has none."""
+    """The reason with its first words for a text, if it has none; common words only where there are no others."""
     if reason.text or not reason.words:
         return reason
-    words = tuple(word for word in reason.words if word not in common)[:WORDS_NAMED]
+    words = (tuple(word for word in reason.words if word not in common) or tuple(reason.words))[:WORDS_NAMED]
     return Reason(text=", ".join(words), words=words)
 
 
@@ -122,7 +122,7 @@ class FusedScorers:
     known: KnownWords | None = None  # None in runs from before there was one: every document is believed
 
     def explain(self, document: Documents, labels: Sequence[int]) -> dict[str, list[Reason]]:
-        """Each scorer's reasons for some labels of one document. Words that are common in train are no reason."""
+        """Reasons of each scorer for some labels of one document. Words common in train are named only where there are no others."""
         words = () if self.known is None else np.flatnonzero(self.known.find_common(document)).tolist()
         common = {document.vocabulary[word] for word in words}
         return {scorer.name: [_name_words(reason, common) for reason in scorer.explain(document, labels)] for scorer in self.scorers}

@@ -335,19 +335,11 @@ def set_up(given: Inputs, options: TrainingOptions, *, freeze_backbone: bool, ti
         train = add_titles(train, corpus.labels, given.session.reporter, every=titles)
         if words is not None:
             words = join_documents([words, number_words(map(corpus.analyser.spell, train.texts[documents:]))])
+    name = "train with titles" if titles else "train with new titles" if bare else "train"
     return Setup(
         network=network,
         hardware=hardware,
-        train=_open(
-            "train with titles" if titles else "train with new titles" if bare else "train",
-            train,
-            words,
-            given,
-            network,
-            hardware,
-            cache,
-            options,
-        ),
+        train=_open(name, train, words, given, network, hardware, cache, options),
         validation=_open("validation", validation, validation_words, given, network, hardware, cache, options),
     )
 

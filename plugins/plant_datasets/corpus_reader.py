@@ -128,13 +128,14 @@ def split_by_hash(parts: Sequence[pl.LazyFrame], where: str) -> dict[SplitName, 
 
     The texts of one part at a time are read; each split has the parts that hold some of its documents.
     """
-    splits: dict[SplitName, list[pl.LazyFrame]] = {}
+    splits: dict[SplitName, list[pl.LazyFrame]] = {name: [] for name in SPLITS}
     for part in parts:
         texts = collect(part.select(pl.col("text").cast(pl.String)), where)["text"]
         names = pl.Series([choose_split(text or "") for text in texts], dtype=pl.String)
         for name in SPLITS:
-            splits.setdefault(name, []).append(part.filter(pl.lit(names == name)) if (names == name).any() else part.head(0))
-    return {name: frames for name, frames in splits.items() if any(collect(frame.select(pl.len()), where).item() for frame in frames)}
+            if (names == name).any():
+                splits[name].append(part.filter(pl.lit(names == name)))
+    return {name: frames for name, frames in splits.items() if frames}
 
 
 def choose_split(key: str) -> SplitName:

@@ -291,16 +291,22 @@ class Telling(Played):
     """A scorer whose reasons are words, or a title."""
 
     def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
-        return [Reason(words=("with", "fever", "and", "chills", "cough", "pain")), Reason(text="“and”", words=("and",)), Reason()]
+        return [
+            Reason(words=("with", "fever", "and", "chills", "cough", "pain")),
+            Reason(text="“and”", words=("and",)),
+            Reason(words=("with", "and")),
+            Reason(),
+        ]
 
 
-def test_words_that_are_common_in_train_are_no_reason() -> None:
+def test_common_words_are_a_reason_only_where_there_are_no_others() -> None:
     known = cast(KnownWords, SimpleNamespace(find_common=lambda document: np.isin(document.vocabulary, ["with", "and"])))
     scorers = replace(fit().scorers, scorers=[replace(NAMED, scorer=Telling(np.zeros(3)))], known=known)
-    [found] = scorers.explain(split_words(["pain with fever and chills and cough"]), [0, 1, 2]).values()
+    [found] = scorers.explain(split_words(["pain with fever and chills and cough"]), [0, 1, 2, 3]).values()
     assert found == [
         Reason(text="fever, chills, cough", words=("fever", "chills", "cough")),
         Reason(text="“and”", words=("and",)),
+        Reason(text="with, and", words=("with", "and")),
         Reason(),
     ]
 
