@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,7 @@ from plant_cli.evaluation.marked_words import measure_marks
 from plant_cli.report.drawing import require_packages
 from plant_cli.report.marked_texts import mark_text, rank_sentences
 from plant_cli.report.page import Contents, MarkedDocument, MarkedLabel, PageSection, write_contents
-from plant_cli.report.result_sections import name_label
-from plant_cli.report.text import show_count
+from plant_cli.report.text import name_label, show_count
 from plant_cli.scoring.excluded_labels import find_named
 from plant_cli.scoring.explanations import ExplainedPart, Explanation, explain
 from plant_cli.scoring.new_texts import TextReader
@@ -111,8 +111,10 @@ def _read_texts(context: StageContext, options: ExplainOptions) -> list[tuple[st
     """Ids and texts that are asked for."""
     if options.text is not None:
         return [("text", options.text)]
-    wanted, where, pairs = options.document, options.path or "the run's corpus", _read_corpus(context)
-    if options.path is not None:
+    wanted, where = options.document, options.path or "the run's corpus"
+    if options.path is None:
+        pairs = islice(_read_corpus(context, wanted), 1)
+    else:
         given: dict[str, Any] = {"text_column": options.text_column, "id_column": options.id_column, "encoding": options.encoding}
         pairs = iter(zip(*TextReader(data=context.data, reporter=context.reporter, **given).read(options.path), strict=True))
     texts = [(document, text) for document, text in pairs if wanted in (None, document)]
@@ -123,26 +125,29 @@ def _read_texts(context: StageContext, options: ExplainOptions) -> list[tuple[st
     return texts
 
 
-def _read_corpus(context: StageContext) -> Iterator[tuple[str, str]]:
-    """Ids and texts of the run's corpus."""
+def _read_corpus(context: StageContext, wanted: str | None) -> Iterator[tuple[str, str]]:
+    """Id and text of a document of the run's corpus; no split is read that does not have it."""
     corpus = context.corpus()
     for split in corpus.sizes:
-        for part in corpus.stream(split):
-            yield from zip(part.doc_ids, part.texts, strict=True)
+        if wanted in corpus.gold_labels(split).doc_ids:
+            for part in corpus.stream(split):
+                yield from ((document, text) for document, text in zip(part.doc_ids, part.texts, strict=True) if document == wanted)
 
 
 def _explain(context: StageContext, opened: OpenModel, texts: Sequence[tuple[str, str]], named: Sequence[int], k: int) -> list[Explained]:
     """The named labels of each text, or else the suggested ones."""
     ids, given = [document for document, _ in texts], [text for _, text in texts]
-    scoring = Scoring(name="texts", k=k, batch=1, reporter=context.reporter, should_stop=lambda: context.stopping)
-    top = opened.model.score(given, scoring)
-    opened.warn_of_unknown(ids, opened.find_trust(given, top))
-    told = opened.find_told(given, top)
+    model, reporter = opened.model, context.reporter
+    scored = None if model.scorers is None else model.scorers.score(model.split(given), reporter, "texts")
+    trust = None if scored is None else scored.trust
+    opened.warn_of_unknown(ids, opened.find_trust(given, trust))
+    scoring = Scoring(name="texts", k=k, batch=1, reporter=reporter, should_stop=lambda: context.stopping, scored=scored)
+    chosen = [named] * len(texts) if named else model.score(given, scoring).labels.tolist()
     explained = []
     with context.reporter.progress("explaining", len(texts), "texts") as task:
-        for (document, text), speaks, best in zip(texts, told, top.labels.tolist(), strict=True):
-            labels = named or (best if speaks else [])
-            explained.append((document, text, explain(opened.model, text, labels, opened.labels, context.reporter)))
+        for row, ((document, text), best, told) in enumerate(zip(texts, chosen, opened.find_told(given, trust), strict=True)):
+            labels = best if told or named else []
+            explained.append((document, text, explain(model, text, labels, opened.labels, context.reporter, scored, row)))
             task.advance(1)
     return explained
 

@@ -131,7 +131,7 @@ class StoredCorpus:
     def _fill(self, split: Split, documents: pl.DataFrame, start: int) -> Split:
         """Rows of a split from `start` on, with their texts and evidence."""
         rows, ids = slice(start, start + documents.height), documents["doc_id"]
-        if rows.stop > len(split):
+        if rows.stop > len(split) or ids.to_list() != list(split.doc_ids[rows]):
             raise self._other_source(f"the split '{split.name}' has other documents than when the run was made")
         return replace(
             split,

@@ -17,7 +17,7 @@ from plant_cli.evaluation.gold import Gold, read_gold
 from plant_cli.report.evaluated import Evaluated
 from plant_cli.report.marked_texts import STRENGTHS, mark_words
 from plant_cli.report.page import MarkedDocument, MarkedLabel, PageSection
-from plant_cli.report.result_sections import name_label
+from plant_cli.report.text import name_label
 from plant_cli.scoring.predictions import PREDICTIONS
 from plant_cli.scoring.sparse_scores import top_k
 

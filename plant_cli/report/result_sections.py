@@ -17,6 +17,7 @@ from plant_cli.evaluation.results import DEFAULT_METRICS, Bound
 from plant_cli.report.drawing import COLOURS, HATCHES, Drawing, Point, draw_series, in_points, plot_bounds, short
 from plant_cli.report.evaluated import Evaluated, Tests
 from plant_cli.report.page import PageSection
+from plant_cli.report.text import name_label
 from plant_cli.scoring.decisions import ASSIGN, REJECT, REVIEW
 from plant_cli.scoring.predictions import ALL_PARTS
 
@@ -267,11 +268,6 @@ def list_extremes(system: Evaluated, present: pl.DataFrame) -> list[Table]:
         ]
         tables += [Table(title=f"{title} of {system.name}", columns=columns, rows=rows, notes=notes)] if rows else []
     return tables
-
-
-def name_label(label: str, title: str | None) -> str:
-    """A label by id and title; by its id alone where it has no other title."""
-    return label if not title or title == label else f"{label} {title}"
 
 
 def write_scores(systems: Sequence[Evaluated]) -> PageSection:

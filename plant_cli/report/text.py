@@ -35,6 +35,11 @@ def show_count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def name_label(label: str, title: str | None) -> str:
+    """A label by id and title; by its id alone where it has no other title."""
+    return label if not title or title == label else f"{label} {title}"
+
+
 def format_cell(value: Cell, column: Column) -> str:
     """A cell for a person: fractions as points with one decimal, nothing for None and NaN."""
     if value is None or (isinstance(value, float) and math.isnan(value)):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from plant_cli.api import Documents, LabelIndex, Reason, Reporter, SilentReporter
-from plant_cli.scoring.fused_scorers import NamedScorer
+from plant_cli.scoring.fused_scorers import NamedScorer, ScoredDocuments
 from plant_cli.scoring.models import TrainedModel
 from plant_cli.scoring.predictions import NETWORK
 from plant_cli.scoring.score_sums import ScoreSums, average_logit, join_reasons
@@ -78,16 +78,35 @@ class Explanation:
         return {"label": self.label, "title": self.title, **numbers, "parts": [part.to_json() for part in self.parts]}
 
 
-def explain(model: TrainedModel, text: str, labels: Sequence[int], index: LabelIndex, reporter: Reporter) -> list[Explanation]:
-    """Why some labels, rows of the index, have the scores that the model gives them in a text."""
+def explain(
+    model: TrainedModel,
+    text: str,
+    labels: Sequence[int],
+    index: LabelIndex,
+    reporter: Reporter,
+    scored: ScoredDocuments | None = None,
+    row: int = 0,
+) -> list[Explanation]:
+    """Why some labels, rows of the index, have the scores that the model gives them in a text.
+
+    Args:
+        model: what scores.
+        text: the text.
+        labels: rows of the index.
+        index: the labels.
+        reporter: where warnings go.
+        scored: documents that the scorers have scored, with the text among them; None: it is scored now.
+        row: which of them the text is.
+    """
     if not labels:
         return []
     words, rows = model.split([text]), np.array(labels, dtype=np.int64)
     tokens = model.weigh_tokens(text, words, labels, reporter)
-    scored = None if model.scorers is None else model.scorers.score(words, SilentReporter(), "text")
-    listed = None if scored is None else scored.pairs.labels
+    if scored is None and model.scorers is not None:
+        scored = model.scorers.score(words, SilentReporter(), "text")
+    listed = None if scored is None else scored.pairs.labels[scored.pairs.span(row)]
     logits = None if tokens is None else (tokens.logits[rows], average_logit(tokens.logits, listed))
-    sums = ScoreSums.of(model.combination, rows, scored, 0, logits)
+    sums = ScoreSums.of(model.combination, rows, scored, row, logits)
     marks = _Marks.of(model, text, words)
     parts: list[list[ExplainedPart]] = [[] for _ in labels]
     if tokens is not None:

@@ -82,9 +82,9 @@ class TrainedModel:
     def _score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
         assert self.combination is not None  # there is nothing else to score with
         assert self.scorers is not None
-        found: list[TopLabels] = []
+        found, said = list[TopLabels](), (scoring.reporter, scoring.name)
         first = 0
-        for scored in self.scorers.score_some(self._words(texts, scoring), scoring.reporter, scoring.name):
+        for scored in self.scorers.score_some(self._words(texts, scoring), *said) if scoring.scored is None else [scoring.scored]:
             logits = self.combination.calibrate(scored)
             top = TopLabels.of(logits, scoring.k, scoring.should_stop)
             if scoring.keep is not None:

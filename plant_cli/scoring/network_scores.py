@@ -230,7 +230,9 @@ class NetworkModel(TrainedModel):
 
     def _score(self, texts: Sequence[str], scoring: Scoring) -> TopLabels:
         words = self._words(texts, scoring) if self.scorers is not None or self.network.needs_words else None
-        scored = None if self.scorers is None or words is None else self.scorers.score(words, scoring.reporter, scoring.name)
+        scored = scoring.scored
+        if scored is None and self.scorers is not None and words is not None:
+            scored = self.scorers.score(words, scoring.reporter, scoring.name)
         live = self._read(texts, words, scoring)
         cache = _open_cache(scoring)
         reader = live if cache is None else cache.open(live, scoring.name)

@@ -73,12 +73,12 @@ class OpenModel:
         """The k best labels of each text, best first; none for an empty text, or one that tells a model without a network nothing."""
         _refuse_strings(texts, "texts")
         top = self.model.score(texts, Scoring(name="texts", k=k, batch=batch, reporter=self.reporter, reasons=why))
-        self.warn_of_unknown([f"text {number}" for number in range(1, len(texts) + 1)], self.find_trust(texts, top))
+        self.warn_of_unknown([f"text {number}" for number in range(1, len(texts) + 1)], self.find_trust(texts, top.trust))
         return self.name_labels(texts, top)
 
     def name_labels(self, texts: Sequence[str], top: TopLabels) -> list[list[Suggestion]]:
         """The best labels of texts as suggestions; none of a text that tells the model nothing."""
-        told = self.find_told(texts, top)
+        told = self.find_told(texts, top.trust)
         cuts, bands = self.thresholds.select(top.labels).tolist(), self.thresholds.decide(top.labels, top.scores)
         reasons = [[reason.text for reason in row] for row in top.reasons] or [[""] * top.labels.shape[1]] * len(texts)
         rows = zip(told, top.labels.tolist(), top.scores.tolist(), cuts, bands, reasons, strict=True)
@@ -109,16 +109,16 @@ class OpenModel:
                 )
         return explain(self.model, text, [rows[label] for label in labels], self.labels, self.reporter)
 
-    def find_trust(self, texts: Sequence[str], top: TopLabels) -> Trust:
+    def find_trust(self, texts: Sequence[str], trust: Trust | None) -> Trust:
         """How far each text is believed [N], NaN for an empty one; NaN for all where the model does not say."""
         given = [bool(text.strip()) for text in texts]
-        return np.where(given, np.nan if top.trust is None else top.trust, np.nan)
+        return np.where(given, np.nan if trust is None else trust, np.nan)
 
-    def find_told(self, texts: Sequence[str], top: TopLabels) -> list[bool]:
+    def find_told(self, texts: Sequence[str], trust: Trust | None) -> list[bool]:
         """Whether each text tells the model anything, so that labels are suggested."""
-        if top.trust is None or self.model.reads_pieces:
+        if trust is None or self.model.reads_pieces:
             return [bool(text.strip()) for text in texts]
-        told: list[bool] = (self.find_trust(texts, top) > 0).tolist()
+        told: list[bool] = (self.find_trust(texts, trust) > 0).tolist()
         return told
 
     def warn_of_unknown(self, ids: Sequence[str], trust: Trust) -> None:

@@ -83,7 +83,7 @@ class Suggesting:
         opened, documents = self.opened, list[SuggestedDocument]()
         top = opened.model.score(texts, self.scoring)
         named = list_labels(ids, top, opened.labels, opened.thresholds)
-        for row, (told, bare) in enumerate(zip(opened.find_told(texts, top), named, strict=True)):
+        for row, (told, bare) in enumerate(zip(opened.find_told(texts, top.trust), named, strict=True)):
             text, reasons = texts[row], top.reasons[row] if self.scoring.reasons else ()
             document = replace(
                 bare,
@@ -120,7 +120,7 @@ class Suggesting:
                 full += sum(self.assigned and len(one.labels) == k < len(self.opened.labels) for one in documents)
                 cut += top.cut.documents * len(ids)
                 seen += ids
-                trusts.append(self.opened.find_trust(texts, top))
+                trusts.append(self.opened.find_trust(texts, top.trust))
                 yield documents
                 task.advance(len(ids))
         if cut:

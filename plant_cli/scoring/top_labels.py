@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from plant_cli.network.candidates import ShortlistedLabels
     from plant_cli.network.reading import Room
     from plant_cli.runs.session import Session
+    from plant_cli.scoring.fused_scorers import ScoredDocuments
 
 Rows = npt.NDArray[np.int64]
 Logits = npt.NDArray[np.float32]
@@ -102,6 +103,7 @@ class Scoring:
     should_stop: Callable[[], bool] = never  # true once the user asked to stop
     evidence: Evidence | None = None  # gold spans of the texts, to be looked for beyond what a network reads
     words: Callable[[], Documents] | None = None  # gives the texts as words; None: they are split now
+    scored: ScoredDocuments | None = None  # what the scorers say of the texts; None: they score them now
     parts: bool = False  # whether each part's own best labels are wanted, too
     cache: StatesKept | None = None  # where a network keeps tokens and hidden states; None: they are made now
     excluded: Sequence[int] = ()  # labels that are not suggested, beside those that the model excludes

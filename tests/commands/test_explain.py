@@ -11,8 +11,10 @@ from rich.console import Console
 
 from plant_cli.api import DataError, Passage, Request, Result, SilentReporter, Table
 from plant_cli.cli.output import OUTPUT_FORMS, _colour
+from plant_cli.data.store import StoredCorpus
 from plant_cli.registry import installed
 from plant_cli.runs.runner import RequestRunner
+from plant_cli.scoring.fused_scorers import FusedScorers
 from plant_cli.scoring.opened_models import open_model
 
 
@@ -72,6 +74,26 @@ def test_a_row_of_a_table_and_a_document_of_the_corpus(run: Any, path: Path, tmp
     found = run(document=document, top_k=1)
     assert [line["doc_id"] for line in found.data] == [document]
     assert any(part["words"] for part in found.data[0]["parts"])
+
+
+def test_texts_are_scored_once_and_the_corpus_is_read_until_the_document(run: Any, path: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    run(text="a fever")
+    scored, read = list[int](), list[str]()
+    score, stream = FusedScorers.score_some, StoredCorpus.stream
+    monkeypatch.setattr(
+        FusedScorers, "score_some", lambda self, documents, *rest: scored.append(len(documents)) or score(self, documents, *rest)
+    )
+    monkeypatch.setattr(StoredCorpus, "stream", lambda self, name: read.append(name) or stream(self, name))
+    table = tmp_path / "new.csv"
+    table.write_text("doc_id,text\na,a fever\nb,a cough\n")
+    run(path=str(table))
+    assert (scored, read) == ([2], [])
+    document = RequestRunner(Request(registry=installed(), run_path=path)).open("explain").corpus().gold_labels("test").doc_ids[0]
+    run(document=document)
+    assert (scored, read) == ([2, 1], ["test"])
+    with pytest.raises(DataError, match="there is no document 'nobody'"):
+        run(document="nobody")
+    assert read == ["test"]
 
 
 def test_a_text_that_tells_nothing_has_no_reasons(run: Any, path: Path) -> None:

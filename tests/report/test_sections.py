@@ -17,13 +17,13 @@ from plant_cli.report.result_sections import (
     draw_reliability,
     list_extremes,
     make_headline,
-    name_label,
     show_bound,
     write_headline,
     write_label_sections,
     write_part_sections,
     write_scores,
 )
+from plant_cli.report.text import name_label
 from plant_cli.report.training_section import (
     draw_planting,
     draw_sizes,
