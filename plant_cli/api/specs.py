@@ -81,6 +81,11 @@ class StageSpec(Spec):
     examples: tuple[str, ...] = ()
     """Two or three command lines, shown first in help."""
 
+    @property
+    def learns(self) -> bool:
+        """Whether it learns from the training documents, so that it may take a part of them (`data.train_share`)."""
+        return self.writes and "data" in self.sections and self.system in (None, "trains") and not self.judges
+
     def accepts(self, flag: Literal["tag", "force", "resume"]) -> bool:
         """Whether the command has this general flag."""
         return self.writes or flag in self.takes

@@ -126,6 +126,11 @@ class CorpusRecord(BaseModel):
             counts |= {"train": counts["train"] - len(self.held_out), "validation": len(self.held_out)}
         return {name: counts[name] for name in SPLITS if name in counts}
 
+    def find_part(self, train_share: float) -> float:
+        """The share of the run's training documents that a stage with this `data.train_share` takes."""
+        whole = float(self.source.get("train_share", 1.0))
+        return train_share / whole if train_share < whole else 1.0
+
     def write(self, folder: Path) -> None:
         """Write splits.json."""
         write_json(folder / SPLITS_FILE, {"data_hash": self.data_hash, **self.model_dump(mode="json")})

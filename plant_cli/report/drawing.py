@@ -152,6 +152,9 @@ def draw_series(
         axes.set(**settings)
         if settings["xlabel"] == "epoch":
             axes.xaxis.get_major_locator().set_params(integer=True)
+        if settings.get("xscale") == "log":
+            axes.xaxis.set_major_formatter("{x:g}")
+            axes.xaxis.set_minor_formatter("")
 
     return [Drawing(name=name, title=title, caption=caption, paint=paint)] if series else []
 

@@ -43,8 +43,9 @@ class Evaluated:
     record: StageRecord  # of the stage `eval`
     metrics: MetricsRecord
     stages: Mapping[str, StageRecord]  # all that it was made by, `eval` last, by folder
-    documents: Mapping[SplitName, int]  # of each split of its corpus
+    documents: Mapping[SplitName, int]  # of each split of its corpus; of train those that it learned from
     label_hash: str  # of the labels that it was trained on
+    part: float = 1.0  # share of the run's training documents that it learned from
 
     @property
     def system_tag(self) -> str | None:
@@ -199,15 +200,18 @@ def _read(name: str, path: Path, tag: str | None) -> Evaluated:
             expected="figures of what is in the run now",
             todo=f"{command} --force",
         )
-    corpus = CorpusRecord.read(run.corpus_path)
+    corpus, stages = CorpusRecord.read(run.corpus_path), {**_trace(run, record), folder.name: record}
+    shares = [one.sections["data"].get("train_share", 1.0) for one in stages.values() if one.stage == "finetune" and "data" in one.sections]
+    part = corpus.find_part(min(shares, default=1.0))
     return Evaluated(
         name=name,
         run=path,
         tag=tag,
         record=record,
         metrics=read_metrics(folder.path),
-        stages={**_trace(run, record), folder.name: record},
-        documents=corpus.sizes,
+        stages=stages,
+        documents={**corpus.sizes, "train": round(part * corpus.sizes["train"])},
+        part=part,
         label_hash=corpus.label_hash,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from plant_cli.api.context import Cell, Column, Table
@@ -120,15 +121,17 @@ def _find_result(system: Evaluated) -> Bound | None:
 def draw_sizes(systems: Sequence[Evaluated]) -> list[Drawing]:
     """The result against training documents (as Figure 3 of the paper, right), of systems with different numbers of them."""
     kinds: dict[str, list[Point]] = {}
+    parts = any(system.part < 1 for system in systems)  # then tags are of sizes
     for system in systems:
         bound, size = _find_result(system), system.documents.get("train")
         if bound is not None and size:
-            kinds.setdefault(_name_kind(system), []).append((size, bound))
-    if len({size for points in kinds.values() for size, _ in points}) < 2:
+            kinds.setdefault(_name_kind(replace(system, tag=None) if parts else system), []).append((size, bound))
+    sizes = sorted({size for points in kinds.values() for size, _ in points})
+    if len(sizes) < 2:
         return []
     series = {kind: sorted(points, key=lambda point: point[0]) for kind, points in kinds.items()}
     caption = f"Systems of one kind are joined; each has its {RESULT} with its interval. {systems[0].conditions}."
-    labels = {"xlabel": "training documents", "ylabel": f"{RESULT}, points", "xscale": "log"}
+    labels: dict[str, Any] = {"xlabel": "training documents", "ylabel": f"{RESULT}, points", "xscale": "log", "xticks": sizes}
     return draw_series("training-size", f"{RESULT} against training documents", caption, series, labels)
 
 

@@ -20,7 +20,8 @@ def expand_changes(recipe: RecipeLayer, components: Components) -> RecipeLayer:
     """The recipe with the stages of each change in its section `changes`; the recipe itself if it has none.
 
     A change is a small recipe: `{no boost: {model: {decoder: {boost: false}}}}`. It repeats the stages that it concerns, and those that
-    read them, under a tag made of its name; all others are shared. A comparison of all systems comes last.
+    read them, under a tag made of its name; all others are shared. `data: {train_share: 0.1}` gives fewer training documents to the stages
+    that learn from them; nothing else of the corpus can change. A comparison of all systems comes last.
 
     Raises:
         RecipeError: a change names what the recipe does not run, changes nothing, or has the name of another one.
@@ -61,7 +62,7 @@ def _compare(section: str, listed: Iterable[str], names: Mapping[str, str], orig
 
 
 def _check(recipe: RecipeLayer, name: str, change: Any, stages: Collection[str], tag: str) -> None:
-    known = [*stages, "model", "machine"]
+    known = [*stages, *SHARED_SECTIONS]
     if not isinstance(change, dict) or not change:
         raise _refuse(
             recipe, (NAMED_CHANGES, name), f"the change '{name}' is {change!r}", "sections of the recipe with the values that differ"
@@ -69,6 +70,10 @@ def _check(recipe: RecipeLayer, name: str, change: Any, stages: Collection[str],
     for section in change:
         if section not in known:
             raise _refuse(recipe, (NAMED_CHANGES, name, section), f"the change '{name}' is of '{section}'", f"one of {', '.join(known)}")
+    other = next((key for key in change.get("data") or {} if key != "train_share"), None)
+    if other is not None:
+        what, expected = f"the change '{name}' is of data.{other}", "data.train_share: labels, validation and test are those of the run"
+        raise _refuse(recipe, (NAMED_CHANGES, name, "data", other), what, expected)
 
 
 def _copy(recipe: RecipeLayer, name: str, steps: Sequence[Step], change: dict[str, Any], tag: str) -> RecipeLayer:
@@ -77,7 +82,7 @@ def _copy(recipe: RecipeLayer, name: str, steps: Sequence[Step], change: dict[st
     shared = [section for section in SHARED_SECTIONS if section in change]
     for step in steps:
         read = [stage for stage in step.spec.reads if stage in copied]
-        used = [section for section in shared if section in step.spec.sections]
+        used = [section for section in shared if section in step.spec.sections and (section != "data" or step.spec.learns)]
         judged = step.spec.judges and any(other.spec.system == "trains" and other.name in copied for other in steps)
         if not (read or used or judged or step.name in change):
             continue

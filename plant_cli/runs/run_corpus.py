@@ -218,6 +218,13 @@ def _refuse_other_options(data: DataSection, corpus: StoredCorpus, run: Run, may
         )
 
 
+def find_own_share(data: DataSection, run: Run) -> tuple[DataSection, float]:
+    """The section `data` of the run's corpus, for a stage that asks for fewer training documents, and the share of them that it takes."""
+    record = CorpusRecord.read(run.corpus_path)
+    share = record.find_part(data.train_share)
+    return data if share == 1 else data.model_copy(update={"train_share": record.source.get("train_share", 1.0)}), share
+
+
 def _is_source(path: str, run: Run) -> bool:
     """Whether the run's corpus was made of this file, which may have been in another place then."""
     return Path(path).is_file() and hash_file(Path(path)) in run.header.sources.values()

@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING, Any
 from plant_cli.api import ArtefactError, Choice, Corpus, DatasetSpec, Options, Reporter, Task, UsageError
 from plant_cli.api.components import SpecT
 from plant_cli.api.context import command_for
+from plant_cli.api.functions import Named
 from plant_cli.data.files import hash_json
 from plant_cli.runs.changes import trace_stale
 from plant_cli.runs.folder import Run
-from plant_cli.runs.repetition import find_input_tag
+from plant_cli.runs.repetition import find_input_tag, split_seed
 from plant_cli.runs.steps import Step, write_out
 
 if TYPE_CHECKING:
     from plant_cli.data.records import StageRecord
     from plant_cli.data.store import StoredCorpus
     from plant_cli.runs.runner import RequestRunner
+
+OWN_SHARE = Named("plant_cli.runs.run_corpus:find_own_share")  # with polars, which many actions do without
+TAKE_PART = Named("plant_cli.data.training_part:take_part")
 
 
 class RecordingReporter:
@@ -55,7 +59,9 @@ class RunContext:
         self.force = runner.request.force
         self.recorder = RecordingReporter(runner.request.reporter)
         self.reporter: Reporter = self.recorder
-        self.data = runner.consent.keep_named(step.data)
+        self.data, self._share = runner.consent.keep_named(step.data), 1.0  # of the run's training documents
+        if run is not None and run.header.data_hash is not None and step.spec.learns and step.data.train_share < 1:
+            self.data, self._share = OWN_SHARE(self.data, run)
         self.model = step.model
         self.machine = step.machine
         self.inputs: dict[str, str] = {}
@@ -63,6 +69,7 @@ class RunContext:
         self._records: dict[str, StageRecord] = {}  # of the inputs, when they were first read
         self._warned: set[str] = set()
         self._spec = step.spec
+        self._sections = step.sections
         self._run = run  # None for an action, which opens the run when it first reads from it
 
     @property
@@ -80,7 +87,8 @@ class RunContext:
         return self.request.registry.specs(kind)
 
     def corpus(self) -> Corpus:
-        return self.open_corpus()
+        corpus: Corpus = self.open_corpus() if self._share == 1 else TAKE_PART(self.open_corpus(), self._share, self.data)
+        return corpus
 
     def open_corpus(self) -> StoredCorpus:
         """The corpus with the run's record of it."""
@@ -99,7 +107,7 @@ class RunContext:
 
     def input(self, stage: str, tag: str | None = None) -> Path:
         run = self._require_run("stage")
-        tag = find_input_tag(run, stage, tag, self.tag)
+        tag = find_input_tag(run, stage, self._own_tag(tag), self.tag)
         folder = run.stage(stage, tag)
         if not self._spec.writes and (usable := folder.usable()) is not folder:
             self.reporter.note(f"'{folder.name}' is being made anew: what it replaces is used until then")
@@ -113,6 +121,14 @@ class RunContext:
                 self._warned.add(name)
                 command = command_for(stale.stage, stale.tag, self.run_path)
                 self.reporter.warn(f"'{name}' is out of date: {'; '.join(reasons)}; `{command} --force` renews it")
+        shares = [of.get("train_share", 1.0) for of in (record.sections.get("data", {}), self._sections.get("data", {}))]
+        if self._spec.learns and shares[0] != shares[1]:
+            raise ArtefactError(
+                f"'{folder.name}' learned from other training documents: data.train_share is {shares[0]:g} there, and {shares[1]:g} here",
+                where=str(folder.path),
+                expected="one share of the training documents in all stages of a system",
+                todo="name the stage of the same share, or change the share of all of them: `changes: {few: {data: {train_share: 0.1}}}`",
+            )
         self.inputs[folder.name] = folder.output_hash(record)
         self._records.setdefault(folder.name, record)
         self.on_input()
@@ -120,8 +136,12 @@ class RunContext:
 
     def find_input(self, stage: str, tag: str | None = None) -> Path | None:
         run = self._require_run("stage")
-        folder = run.stage(stage, find_input_tag(run, stage, tag, self.tag))
+        folder = run.stage(stage, find_input_tag(run, stage, self._own_tag(tag), self.tag))
         return self.input(stage, tag) if folder.is_done() else None
+
+    def _own_tag(self, tag: str | None) -> str | None:
+        """A stage on a part of train reads what has its own tag, if none is named: the untagged one learned from all of train."""
+        return tag if tag is not None or self._share == 1 else split_seed(self.tag)[0]
 
     def confirm_inputs(self) -> None:
         for name, record in self._records.items():

@@ -37,8 +37,13 @@ TRAIN_AGAIN = "train again: plant finetune --force"
 Tensors = Mapping[str, npt.NDArray[Any]]
 
 
-def write_scorers(folder: Path, combination: Combination, figures: Mapping[str, Any], label_hash: str, analyser_hash: str) -> None:
-    """Write the files into the folder of the model that they belong to, each atomically; `scorers.json` last."""
+def write_scorers(
+    folder: Path, combination: Combination, figures: Mapping[str, Any], label_hash: str, analyser_hash: str, *, own_counts: bool = False
+) -> None:
+    """Write the files into the folder of the model that they belong to, each atomically; `scorers.json` last.
+
+    `own_counts`: the model counts the training documents of labels otherwise than the run does, since it learned from a part of them.
+    """
     fused, calibration = combination.scorers, combination.calibration
     scorers = [] if fused is None else fused.scorers
     known = None if fused is None else fused.known
@@ -68,6 +73,7 @@ def write_scorers(folder: Path, combination: Combination, figures: Mapping[str, 
         "calibration": _write(calibration.linear),
         "curves": [{"least": c.least, "logits": c.logits.tolist(), "values": c.values.tolist()} for c in calibration.maps],
         **({"excluded": list(combination.excluded)} if combination.excluded else {}),
+        **({"train_counts": combination.train_counts.tolist()} if own_counts else {}),
         "figures": dict(figures),
         "analyser_hash": analyser_hash,
     }
@@ -118,6 +124,9 @@ def read_scorers(folder: Path, labels: LabelIndex, analyser: Analyser, component
             scorer = _load(folder, chosen, {**_read_tensors(folder, chosen.name, hashed), **elsewhere}, component)
             named.append(NamedScorer(chosen=chosen, scorer=scorer, views=int(entry["views"])))
             alone[chosen.name] = _read(entry["alone"])
+        counts = np.asarray(content.get("train_counts", labels.train_counts), dtype=np.int64)
+        if counts.shape != (len(labels),):
+            raise ValueError("counts of other labels")
         fusion = None if content["fusion"] is None else _read(content["fusion"])
         excluded = tuple(map(int, content.get("excluded", ())))
         if any(not 0 <= label < len(labels) for label in excluded):
@@ -128,7 +137,6 @@ def read_scorers(folder: Path, labels: LabelIndex, analyser: Analyser, component
         expected, todo = "the file as `plant finetune` wrote it", f"restore the file, or {TRAIN_AGAIN}"
         why = "a key is missing, or a value is not valid"
         raise damaged_file("the file of scorers", why, path, expected=expected, todo=todo) from error
-    counts = np.asarray(labels.train_counts, dtype=np.int64)
     scorers = None if fusion is None else FusedScorers(scorers=named, fusion=fusion, alone=alone, train_counts=counts, known=known)
     return Combination(scorers=scorers, calibration=calibration, train_counts=counts, excluded=excluded)
 

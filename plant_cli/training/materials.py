@@ -37,6 +37,7 @@ from plant_cli.api import (
 )
 from plant_cli.api.functions import Promise
 from plant_cli.data.files import hash_strings
+from plant_cli.data.training_part import TrainingPart
 from plant_cli.data.word_analysis import PLAIN
 from plant_cli.data.words import join_documents, number_words
 from plant_cli.network.assembly import EarlierNetwork, Network, assemble, read_model_description, require_words, restore_network
@@ -329,7 +330,7 @@ def set_up(given: Inputs, options: TrainingOptions, *, freeze_backbone: bool, ti
     (train, words), (validation, validation_words) = (
         (corpus.split(name), given.words(name) if given.statistics is not None or network.needs_words else None) for name in SPLITS[:2]
     )
-    bare = 0 in corpus.labels.train_counts
+    bare = 0 in corpus.labels.train_counts and not isinstance(corpus, TrainingPart)  # there the run has documents of such a label
     if titles or bare:
         documents = len(train)
         train = add_titles(train, corpus.labels, given.session.reporter, every=titles)

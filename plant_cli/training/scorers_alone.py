@@ -15,6 +15,7 @@ from plant_cli.api import Corpus, DataError, Documents, MachineSection, ScorerSp
 from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.files import read_size
 from plant_cli.data.stopping import checking
+from plant_cli.data.training_part import TrainingPart
 from plant_cli.network.design import ComponentLookup
 from plant_cli.runs.dask_workers import working_at
 from plant_cli.runs.folder import CHECKPOINTS_FOLDER
@@ -184,5 +185,7 @@ def save_combination(
         "parts": {name: dict(figures) for name, figures in parts.items()},
         **({} if fit is None else {"missing": dict(fit.missing)}),
     }
-    write_scorers(given.session.folder, combination, figures, given.corpus.labels.hash, given.corpus.analyser.hash)
+    corpus = given.corpus
+    part = isinstance(corpus, TrainingPart)
+    write_scorers(given.session.folder, combination, figures, corpus.labels.hash, corpus.analyser.hash, own_counts=part)
     _keep(given).drop()

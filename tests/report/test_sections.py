@@ -281,6 +281,8 @@ def test_stage_1_and_the_size_of_train_against_the_result(trained, metrics, pain
     [sizes] = draw_sizes([trained[0], replace(trained[0], name="half", documents={"train": 18})])
     [(at, values)] = [line for name, line in painted(sizes).items() if name != "axes"]  # of one kind: joined by a line
     assert (at, values) == ([18, 36], [100 * metrics()["metrics"]["macro-F1"]["value"]] * 2)
+    [sizes] = draw_sizes([trained[0], replace(trained[0], name="few", tag="few", documents={"train": 9}, part=0.25)])
+    assert [line[0] for name, line in painted(sizes).items() if name != "axes"] == [[9, 36]]
 
 
 def test_costs_are_the_records(systems, painted):

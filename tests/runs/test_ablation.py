@@ -36,6 +36,15 @@ CHANGED: dict[str, tuple[str, dict[str, dict[str, Any]]]] = {
         "one head: {model: {decoder: {heads: 1}}, finetune: {epochs: 2}}",
         {"pretrain-attn-one-head": {"relevance": None}, "finetune-one-head": {"planted": "one-head", "epochs": 2}, "eval-one-head": {}},
     ),
+    "of the size of train, without those that only score and measure": (
+        "few: {data: {train_share: 0.1}}",
+        {
+            "mig-few": {"k": 10},
+            "pretrain-attn-few": {"relevance": "few"},
+            "finetune-few": {"planted": "few"},
+            "eval-few": {},
+        },
+    ),
 }
 
 
@@ -50,6 +59,7 @@ def test_a_change_repeats_the_stages_that_it_concerns(change: str) -> None:
     assert set(steps) - {"mig", "pretrain-attn", "finetune", "eval", "significance"} == set(wanted)
     for name, values in wanted.items():
         assert {key: steps[name].values[key] for key in values} == values, name
+        assert steps[name].data.train_share == (0.1 if steps[name].tag == "few" and steps[name].spec.learns else 1)
     assert steps["finetune"].values["epochs"] == 4
     system = next(name for name in wanted if name.startswith("finetune"))
     assert steps["significance"].values["systems"] == ["finetune", system]

@@ -75,6 +75,36 @@ def test_a_corpus_folder_of_another_run_is_refused(prepared, key, what, file):
     assert (str(header) in error.where, str(prepared.path / "corpus" / file) in error.where, error.exit_code) == (True, True, 4)
 
 
+def test_a_stage_learns_from_a_part_of_train(prepared):
+    for tag, share in (("few", 0.5), ("fewer", 0.25)):
+        prepared.run("alpha", tag, flags={"data": {"train_share": share}})
+    whole, half, _ = prepared.corpora
+    names = [set(corpus.split("train").doc_ids) for corpus in prepared.corpora]
+    assert [len(ids) for ids in names] == [corpus.sizes["train"] for corpus in prepared.corpora] == [36, 18, 9]
+    assert names[2] < names[1] < names[0]
+    assert [doc_id for part in half.stream("train") for doc_id in part.doc_ids] == list(half.split("train").doc_ids)
+    assert half.labels.train_counts == half.gold_labels("train").gold.sum(axis=0).tolist() != whole.labels.train_counts
+    assert half.labels.hash == whole.labels.hash
+    assert half.split("test").texts == whole.split("test").texts
+    assert len({corpus.data_hash for corpus in prepared.corpora}) == 3
+    prepared.fails(DataError, "no training document is left", "alpha", "none", flags={"data": {"train_share": 0.001}})
+    prepared.fails(ArtefactError, "prepared with train_share = 1.0, not 0.5", "look", flags={"data": {"train_share": 0.5}})
+
+
+def test_a_stage_on_a_part_of_train_reads_what_learned_from_the_same(prepared):
+    few = {"data": {"train_share": 0.5}}
+    prepared.run("alpha", "few", flags=few)
+    seen = []
+    prepared.on["alpha"] = lambda context: seen.extend([context.find_input("alpha"), context.find_input("alpha", "few")])
+    prepared.run("alpha", "own", flags=few)
+    assert seen == [None, prepared.path / "alpha-few"]  # and not the untagged one
+    prepared.on["alpha"] = lambda context: context.input("alpha", "few")
+    error = prepared.fails(
+        ArtefactError, "'alpha-few' learned from other training documents: data.train_share is 0.5 there, and 1 here", "alpha", "all"
+    )
+    assert error.where == str(prepared.path / "alpha-few")
+
+
 def test_labels_that_were_reordered_by_hand_and_other_options_are_refused(prepared):
     prepared.fails(ArtefactError, r"prepared with validation_share = 0\.05, not 0\.3", "beta", flags={"data": {"validation_share": 0.3}})
     labels = prepared.path / "corpus" / "labels.parquet"

@@ -70,6 +70,18 @@ def read_tensors(folder: Path) -> list[Any]:
     return [one.scorer.tensors() for one in found.scorers.scorers]
 
 
+def test_a_model_of_a_part_of_train_keeps_its_counts(tmp_path: Path) -> None:
+    model = replace(combine({}), train_counts=np.array([1, 0]))
+    write_scorers(tmp_path, model, {}, LABELS.hash, "words", own_counts=True)
+    again = read(tmp_path)
+    assert again is not None
+    assert again.train_counts.tolist() == [1, 0]
+    write(tmp_path, model)
+    again = read(tmp_path)
+    assert again is not None
+    assert again.train_counts.tolist() == [2, 1]
+
+
 def test_known_words_are_read_again_and_share_what_scorers_have(tmp_path: Path) -> None:
     words = tuple(f"word{number}" for number in range(9000))  # large enough to be stored once
     known = KnownWords(words=words, frequencies=np.arange(9000), named=("bronchitis",), documents=9000, enough=7.5, share=0.25)
