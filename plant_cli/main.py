@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import sys
 from typing import Annotated
 
@@ -17,6 +19,7 @@ from plant_cli.runs.machine import limit_spinning
 
 SUMMARY = "Extreme multi-label text classification with planted attention, and honest statistics."
 HINT = "`plant quickstart` shows everything on a small corpus in minutes; `plant COMMAND -h` explains one command."
+YOUNG_OBJECTS = 200_000  # that are made before Python looks for cycles: with its 700 it looks through all modules several times
 
 
 def build(registry: Registry) -> StageGroup:
@@ -39,6 +42,8 @@ def build(registry: Registry) -> StageGroup:
 
 def main() -> None:
     """Entry point of the `plant` script and of `python -m plant_cli`."""
+    gc.set_threshold(YOUNG_OBJECTS)
+    atexit.register(gc.freeze)  # the process ends: no need to look through all its objects once more
     limit_spinning()  # before a command loads torch
     reopen_closed()
     sys.stderr = tolerate_lost_reader(sys.stderr)

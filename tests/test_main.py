@@ -11,7 +11,7 @@ import pytest
 
 import plant_cli
 
-HEAVY = ("torch", "transformers", "polars", "scipy", "scipy.stats", "rich", "numpy")
+HEAVY = ("torch", "transformers", "sklearn", "matplotlib", "polars", "scipy", "scipy.stats", "rich", "numpy")
 BUDGET = 0.35  # seconds of CPU for `plant --help` once Python has compiled its modules; 0.27 on a quiet machine
 PROBE = """
 import sys
@@ -68,6 +68,8 @@ def test_a_model_of_scorers_needs_no_torch(tmp_path: Path, monkeypatch: pytest.M
     commands = [f"finetune --no-network {corpus}", "predict", "eval", "suggest --text fever"]
     done = subprocess.run([sys.executable, "-c", WITHOUT_TORCH, *commands], capture_output=True, text=True, check=False)
     assert done.stdout.splitlines()[-1:] == ["0 0 0 0"], done.stderr
+    code, _, *heavy = _probe("suggest", "--text", "fever")[1]
+    assert (code, set(heavy)) == ("0", {"numpy", "scipy", "polars", "rich"})
 
 
 def test_the_contract_imports_no_heavy_library() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import count
 from typing import Any, TypeVar, cast
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -43,12 +43,28 @@ DOCUMENTS_COUNTED = 1 << 14  # that are counted at a time
 Loaded = TypeVar("Loaded")
 
 
+class NumberedTerms(dict[str, int]):
+    """The column of each term, in order; one object for all vectorisers that were loaded with the same."""
+
+    @classmethod
+    def load(cls, packed: npt.NDArray[np.uint8]) -> NumberedTerms:
+        """From packed strings; the terms that were loaded before, if they are the same."""
+        key = packed.tobytes()
+        terms = _TERMS.get(key)
+        if terms is None:
+            _TERMS[key] = terms = cls(zip(unpack_strings(packed), count(), strict=False))
+        return terms
+
+
+_TERMS: WeakValueDictionary[bytes, NumberedTerms] = WeakValueDictionary()
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Vectoriser:
     """Makes vectors of length 1 whose products are the mean of the cosines by words and by n-grams."""
 
-    words: Sequence[str]  # the vocabulary [V]
-    pieces: Sequence[str]  # character n-grams [G]; none: words alone
+    words: Mapping[str, int]  # the vocabulary [V]
+    pieces: Mapping[str, int]  # character n-grams [G]; none: words alone
     idf: Floats32  # inverse document frequency of words, then of n-grams [V + G]
 
     @classmethod
@@ -60,8 +76,8 @@ class Vectoriser:
         Terms are counted twice, block by block, so that memory holds the vectors and nothing else of their size. `advance` is told each
         time how many documents were counted.
         """
-        grams = tuple(number_grams(documents.vocabulary)) if pieces else ()
-        empty = cls(words=tuple(documents.vocabulary), pieces=grams, idf=np.zeros(0, dtype=np.float32))
+        grams = number_grams(documents.vocabulary) if pieces else {}
+        empty = cls(words=dict(zip(documents.vocabulary, count(), strict=False)), pieces=grams, idf=np.zeros(0, dtype=np.float32))
         blocks = [slice(start, start + DOCUMENTS_COUNTED) for start in range(0, max(1, len(documents)), DOCUMENTS_COUNTED)]
         frequencies = [np.zeros(len(terms), dtype=np.int64) for terms in ((empty.words, grams) if pieces else (empty.words,))]
         cells = 0
@@ -71,7 +87,7 @@ class Vectoriser:
                 frequency += document_frequencies(counts)
             advance(counted[0].shape[0])
         idf = [
-            inverse_frequency(len(documents), frequency) * weigh_numbers(terms)
+            inverse_frequency(len(documents), frequency) * weigh_numbers(tuple(terms))
             for terms, frequency in zip((empty.words, grams), frequencies, strict=False)
         ]
         fitted = cls(words=empty.words, pieces=grams, idf=np.concatenate(idf).astype(np.float32))
@@ -83,20 +99,15 @@ class Vectoriser:
         vectors = map(weigh, empty.count_blocks(documents, blocks, map_blocks))
         return fitted, stack_rows(vectors, len(documents), len(fitted.idf), cells)
 
-    @cached_property
-    def _places(self) -> list[Mapping[str, int]]:
-        return [{term: place for place, term in enumerate(terms)} for terms in (self.words, self.pieces)]
-
     def count_blocks(self, documents: Documents, blocks: Iterable[slice], share: Share = map) -> Iterator[list[csr_array]]:
         """How often each word, and each n-gram, is in each document of some blocks; `share` is like `map`."""
-        words, pieces = self._places
-        columns, cut = find_words(documents, words), cut_vocabulary(documents, pieces) if pieces else None
+        columns, cut = find_words(documents, self.words), cut_vocabulary(documents, self.pieces) if self.pieces else None
 
         def counts(block: slice) -> csr_array:
             whole = len(documents) <= block.stop - block.start
             return documents.counts if whole else documents.take(np.arange(*block.indices(len(documents)))).counts
 
-        return share(partial(_count_terms, columns, len(words), cut), map(counts, blocks))
+        return share(partial(_count_terms, columns, len(self.words), cut), map(counts, blocks))
 
     def weigh(self, counted: Sequence[csr_array]) -> csr_array:
         """Vectors of counts, csr [B, V + G]."""
@@ -115,24 +126,23 @@ class Vectoriser:
             document: one document with W words in its vocabulary.
             products: what its terms add, csr [k, V + G].
         """
-        words, pieces = self._places
 
         def make() -> csr_array:
-            own = choose_columns(eye_array(len(document.vocabulary), format="csr"), find_words(document, words), len(words))
-            return csr_array(hstack([own, cut_vocabulary(document, pieces)], format="csr")) if pieces else own
+            own = choose_columns(eye_array(len(document.vocabulary), format="csr"), find_words(document, self.words), len(self.words))
+            return csr_array(hstack([own, cut_vocabulary(document, self.pieces)], format="csr")) if self.pieces else own
 
         return credit_terms(document.counts, document.remember(("plant_scorers.terms", self), make), products)
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """As arrays."""
-        return {"words": pack_strings(self.words), "pieces": pack_strings(self.pieces), "idf": self.idf}
+        return {"words": pack_strings(tuple(self.words)), "pieces": pack_strings(tuple(self.pieces)), "idf": self.idf}
 
     @classmethod
     def load(cls, tensors: Mapping[str, npt.NDArray[Any]]) -> Vectoriser:
         """From arrays; the one that was loaded before, if it has the same."""
         return _load_once(
             [tensors[name] for name in ("words", "pieces", "idf")],
-            lambda: cls(words=unpack_strings(tensors["words"]), pieces=unpack_strings(tensors["pieces"]), idf=tensors["idf"]),
+            lambda: cls(words=NumberedTerms.load(tensors["words"]), pieces=NumberedTerms.load(tensors["pieces"]), idf=tensors["idf"]),
         )
 
 
@@ -184,16 +194,17 @@ def _count_terms(columns: npt.NDArray[np.integer[Any]], words: int, pieces: csr_
 
 def _load_once(arrays: Sequence[npt.NDArray[Any]], make: Callable[[], Loaded]) -> Loaded:
     """What is made of some arrays: the one that was made of the same before, while somebody has it."""
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(np.ascontiguousarray(array).data)
-    loaded = _LOADED.get(digest.digest())
-    if loaded is None:
-        _LOADED[digest.digest()] = loaded = make()
-    return cast(Loaded, loaded)
+    for loaded, others in list(_LOADED.items()):
+        if len(arrays) == len(others) and all(
+            one is other or np.array_equal(one, other) for one, other in zip(arrays, others, strict=True)
+        ):
+            return cast(Loaded, loaded)
+    made = make()
+    _LOADED[made] = arrays
+    return made
 
 
-_LOADED: WeakValueDictionary[bytes, Any] = WeakValueDictionary()
+_LOADED: WeakKeyDictionary[Any, Sequence[npt.NDArray[Any]]] = WeakKeyDictionary()
 
 
 def credit_terms(counts: csr_array, terms: csr_array, products: csr_array) -> csr_array:

@@ -34,6 +34,7 @@ def test_vectors_are_made_once_for_all_that_ask_for_them() -> None:
     assert Train.load(other.tensors()) is not loaded
     rarer = {name: 2 * array if name == "idf" else array for name, array in first.tensors().items()}
     assert Train.load(rarer) is not loaded
+    assert Train.load(rarer).vectoriser.words is loaded.vectoriser.words
     np.testing.assert_array_equal(loaded.similarity.train.toarray(), first.similarity.train.toarray())
 
 
@@ -50,8 +51,8 @@ def test_what_terms_add_is_shared_by_the_words_that_have_them(pieces: bool) -> N
         for number, word in enumerate(document.vocabulary):
             times = {"other": 0, "fever": 2, "feverish": 1, "ab": 1}[word]
             if word in vectoriser.words:
-                expected[label, number] += products[label, vectoriser.words.index(word)]
-            for place, piece in enumerate(vectoriser.pieces):
+                expected[label, number] += products[label, vectoriser.words[word]]
+            for piece, place in vectoriser.pieces.items():
                 counts = {other: cut_word(other).count(piece) for other in document.vocabulary}
                 of_all = 2 * counts["fever"] + counts["feverish"] + counts["ab"]
                 if times * counts[word]:
