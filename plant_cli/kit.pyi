@@ -23,9 +23,7 @@ from plant_cli.data.lines import LINES_LISTED as LINES_LISTED
 from plant_cli.data.lines import SUFFIXES as SUFFIXES
 from plant_cli.data.lines import BadRows as BadRows
 from plant_cli.data.lines import bare_name as bare_name
-from plant_cli.data.lines import find_encoding as find_encoding
 from plant_cli.data.lines import find_fallback as find_fallback
-from plant_cli.data.lines import open_bytes as open_bytes
 from plant_cli.data.lines import read_bytes as read_bytes
 from plant_cli.data.lines import read_lines as read_lines
 from plant_cli.data.lines import refuse_many as refuse_many
@@ -72,7 +70,6 @@ from plant_cli.network.attention import label_attention as label_attention
 from plant_cli.network.attention import log_attention as log_attention
 from plant_cli.network.attention import pooling_matrix as pooling_matrix
 from plant_cli.network.compute import LABEL_MULTIPLE as LABEL_MULTIPLE
-from plant_cli.network.compute import TOKEN_MULTIPLE as TOKEN_MULTIPLE
 from plant_cli.network.compute import round_up as round_up
 from plant_cli.network.gathering import gather_sharpened as gather_sharpened
 from plant_cli.network.gathering import gather_states as gather_states
@@ -89,11 +86,9 @@ from plant_cli.network.huggingface import HuggingFaceBackbone as HuggingFaceBack
 from plant_cli.network.huggingface import Packed as Packed
 from plant_cli.network.huggingface import Profile as Profile
 from plant_cli.network.list_ranking import approx_ndcg_loss as approx_ndcg_loss
-from plant_cli.network.list_ranking import kendall_tau as kendall_tau
 from plant_cli.network.list_ranking import lambda_loss as lambda_loss
 from plant_cli.network.list_ranking import listnet_loss as listnet_loss
 from plant_cli.network.list_ranking import ndcg as ndcg
-from plant_cli.network.list_ranking import random_ndcg as random_ndcg
 from plant_cli.network.list_ranking import standardised_mse as standardised_mse
 from plant_cli.network.profile import ATTENTION as ATTENTION
 from plant_cli.network.profile import BERT_ATTENTION as BERT_ATTENTION
@@ -142,7 +137,6 @@ from plant_cli.scoring.ridge import merge_twins as merge_twins
 from plant_cli.scoring.ridge import regress_on_own_terms as regress_on_own_terms
 from plant_cli.scoring.ridge import score_neighbours as score_neighbours
 from plant_cli.scoring.sparse_scores import LABELS_LISTED as LABELS_LISTED
-from plant_cli.scoring.sparse_scores import cut_folds as cut_folds
 from plant_cli.scoring.sparse_scores import cut_rows as cut_rows
 from plant_cli.scoring.sparse_scores import find_pairs as find_pairs
 from plant_cli.scoring.sparse_scores import keep_best as keep_best

@@ -112,17 +112,14 @@ class _LineTask:
         now = self._clock()
         if now - self._last >= EVERY:
             self._last = now
-            self._say(self._line(now))
+            rate = self._done / max(now - self._start, 1e-9)
+            of = f" of {self._total:,.0f}" if self._total is not None else ""
+            left = f", {format_seconds((self._total - self._done) / rate)} left" if self._total is not None and rate > 0 else ""
+            self._say(f"{self._description}: {self._done:,.0f}{of} {self._unit}, {rate:,.1f}/s{left}{_suffix(self._figures)}")
 
     def finish(self) -> None:
         taken = self._clock() - self._start
         self._say(f"{self._description}: done, {self._done:,.0f} {self._unit} in {format_seconds(taken)}{_suffix(self._figures)}")
-
-    def _line(self, now: float) -> str:
-        rate = self._done / max(now - self._start, 1e-9)
-        of = f" of {self._total:,.0f}" if self._total is not None else ""
-        left = f", {format_seconds((self._total - self._done) / rate)} left" if self._total is not None and rate > 0 else ""
-        return f"{self._description}: {self._done:,.0f}{of} {self._unit}, {rate:,.1f}/s{left}{_suffix(self._figures)}"
 
 
 def format_seconds(seconds: float) -> str:

@@ -25,7 +25,11 @@ def drift(context: StageContext, options: DriftOptions) -> Result:
         "by chance: with all documents assigned at random to two corpora of these sizes"
     )
     tables = [_summarise(change, options), *_describe_labels(change, titles, options.limit), *_describe_words(change, options.limit)]
-    return Result(tables=tables, data=_as_data(change, titles))
+    labels = change.labels.with_columns(title=pl.col("label").replace_strict(titles, default=None, return_dtype=pl.String))
+    words = change.words.filter(pl.col("changed") | (pl.col("before") == 0))
+    shares = {name: value for name, value in vars(change).items() if isinstance(value, float)}
+    sides = {"before": asdict(change.before), "after": asdict(change.after)}
+    return Result(tables=tables, data={**sides, **shares, "labels": labels.to_dicts(), "words": words.to_dicts()})
 
 
 def _read(context: StageContext, path: str, titles: dict[str, str]) -> pl.DataFrame:
@@ -83,11 +87,3 @@ def _list(title: str, rows: pl.DataFrame, name: str, sizes: tuple[Side, Side], t
         named = [titles.get(one)] if titles else []
         cells.append((one, *named, before, before / max(1, sizes[0].documents), after, after / max(1, sizes[1].documents)))
     return Table(title=title, columns=columns, rows=cells)
-
-
-def _as_data(change: Drift, titles: dict[str, str]) -> dict[str, Any]:
-    labels = change.labels.with_columns(title=pl.col("label").replace_strict(titles, default=None, return_dtype=pl.String))
-    words = change.words.filter(pl.col("changed") | (pl.col("before") == 0))
-    shares = {name: value for name, value in vars(change).items() if isinstance(value, float)}
-    sides = {"before": asdict(change.before), "after": asdict(change.after)}
-    return {**sides, **shares, "labels": labels.to_dicts(), "words": words.to_dicts()}

@@ -30,16 +30,8 @@ def run(context: StageContext, options: DiffOptions) -> Result:
         predictions = read_predictions(system.predictions, gold, context.reporter, read_numbering(options.label_order, None))
         inputs.append(build_input(predictions, gold, system.threshold, CONVENTIONS[CONVENTION]))
     changes = find_label_changes(inputs[0], inputs[1], gold, options.k)
-    content = _summarise(changes, options, gold)
-    changes.documents.write_parquet((context.folder / "documents.parquet").absolute())
-    guard_cells(changes.labels).write_csv((context.folder / "labels.tsv").absolute(), separator="\t", float_precision=6)
-    write_json(context.folder / "diff.json", content)
-    return Result(tables=_show(changes, options, gold), data=content, summary=content["errors"])
-
-
-def _summarise(changes: Changes, options: DiffOptions, gold: Gold) -> dict[str, Any]:
     harm = changes.documents["harm"]
-    return {
+    content: dict[str, Any] = {
         "systems": options.systems,
         "split": options.split,
         "k": options.k,
@@ -49,6 +41,10 @@ def _summarise(changes: Changes, options: DiffOptions, gold: Gold) -> dict[str, 
         "labels": {"changed": len(changes.labels), "worse": int((changes.labels["harm"] > 0).sum())},
         "errors": {"a": changes.errors[0], "b": changes.errors[1]},
     }
+    changes.documents.write_parquet((context.folder / "documents.parquet").absolute())
+    guard_cells(changes.labels).write_csv((context.folder / "labels.tsv").absolute(), separator="\t", float_precision=6)
+    write_json(context.folder / "diff.json", content)
+    return Result(tables=_show(changes, options, gold), data=content, summary=content["errors"])
 
 
 def _show(changes: Changes, options: DiffOptions, gold: Gold) -> list[Table]:
@@ -58,7 +54,11 @@ def _show(changes: Changes, options: DiffOptions, gold: Gold) -> list[Table]:
     tables = [_count(changes, options, gold, note)]
     for frame, what in ((worse, "Documents that lose most"), (better, "Documents that gain most")):
         if len(frame):
-            tables.append(_list_documents(frame, what, titles, note))
+            names = ("lost", "wrong", "gained", "mended")
+            heads = ("right, only A", "wrong, only B", "right, only B", "wrong, only A")
+            rows = [[row["doc_id"], row["harm"], *(_name(row[name], titles) for name in names)] for row in frame.iter_rows(named=True)]
+            columns = [Column(name="document"), Column(name="harm", kind="count"), *(Column(name=head) for head in heads)]
+            tables.append(Table(title=what, columns=columns, rows=rows, notes=[note]))
     for sign, what in ((1, "Labels that lose most"), (-1, "Labels that gain most")):
         frame = _take(changes.labels, options.limit, sign)
         if len(frame):
@@ -89,14 +89,6 @@ def _count(changes: Changes, options: DiffOptions, gold: Gold, note: str) -> Tab
             note,
         ],
     )
-
-
-def _list_documents(frame: pl.DataFrame, title: str, titles: dict[str, str], note: str) -> Table:
-    names = ("lost", "wrong", "gained", "mended")
-    heads = ("right, only A", "wrong, only B", "right, only B", "wrong, only A")
-    rows = [[row["doc_id"], row["harm"], *(_name(row[name], titles) for name in names)] for row in frame.iter_rows(named=True)]
-    columns = [Column(name="document"), Column(name="harm", kind="count"), *(Column(name=head) for head in heads)]
-    return Table(title=title, columns=columns, rows=rows, notes=[note])
 
 
 def _name(labels: list[str], titles: dict[str, str]) -> str:

@@ -57,7 +57,8 @@ def new_plugin(context: StageContext, options: PluginNewOptions) -> Result:
         )
     folder = Path(options.output or f"plant-{options.name}")
     require_free(folder, force=context.force, folder=True)
-    example = (_find_examples() / f"{options.kind}.py").read_text("utf-8")
+    shipped, source = Path(__file__).parent / "examples", Path(plant_cli.__file__).parents[1] / "docs/examples/plant-example/plant_example"
+    example = ((shipped if shipped.is_dir() else source) / f"{options.kind}.py").read_text("utf-8")
     (known, *_) = _FIRST_NAME.findall(example)
     with replacing_folder(folder) as partial:
         files = {
@@ -71,9 +72,3 @@ def new_plugin(context: StageContext, options: PluginNewOptions) -> Result:
         data={"folder": str(folder), "files": sorted(files)},
         next_step=f"pip install -e {folder}, then plant plugins show {options.name}; {KINDS[options.kind].plural}: docs/plugins.md",
     )
-
-
-def _find_examples() -> Path:
-    """The folder of one module for each kind: in the wheel, else in the source tree."""
-    shipped, source = Path(__file__).parent / "examples", Path(plant_cli.__file__).parents[1] / "docs/examples/plant-example/plant_example"
-    return shipped if shipped.is_dir() else source

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from plant_cli.api import Result, StageContext, UsageError
+import plant_cli
+from plant_cli.api import Corpus, Result, StageContext, UsageError
 from plant_cli.commands.command_options import ReportOptions
 from plant_cli.data.files import require_free, require_place
-from plant_cli.report.contents import gather
 from plant_cli.report.drawing import require_packages
-from plant_cli.report.evaluated import Evaluated, read_evaluated
-from plant_cli.report.marked_documents import Reason
-from plant_cli.report.page import write_contents
+from plant_cli.report.evaluated import Evaluated, find_tests, read_evaluated
+from plant_cli.report.marked_documents import FindReasons, Reason, write_marked_documents
+from plant_cli.report.page import Contents, write_contents
+from plant_cli.report.result_sections import make_headline, write_headline, write_label_sections, write_part_sections, write_scores
+from plant_cli.report.training_section import write_cost, write_training
 from plant_cli.runs.runner import RequestRunner
 from plant_cli.scoring.explanations import explain
 from plant_cli.scoring.models import load_model
@@ -39,6 +41,33 @@ def run(context: StageContext, options: ReportOptions) -> Result:
         tables=[contents.headline],
         data={"page": str(page), "bytes": page.stat().st_size, "files": [str(path) for path in written], "left_out": left_out},
         next_step=f"open {page} in a browser ({page.stat().st_size / 1e6:.1f} MB, {len(contents.drawings)} figures)",
+    )
+
+
+def gather(
+    systems: Sequence[Evaluated], *, paper: bool, documents: int, open_corpus: Callable[[], Corpus], find_reasons: FindReasons
+) -> Contents:
+    """The report; what the runs do not have is left out with a sentence."""
+    tests = find_tests(systems)
+    headline = make_headline(systems, tests, paper=paper)
+    metrics, (first, *others) = systems[0].metrics, [system.name for system in systems]
+    return Contents(
+        title=f"{first} against {', '.join(others)}" if others else f"Report on {first}",
+        lead=[systems[0].conditions, f"Convention {metrics.convention}: {'; '.join(metrics.assumptions)}."],
+        headline=headline,
+        sections=[
+            write_headline(systems, headline, tests),
+            write_part_sections(systems),
+            *write_label_sections(systems),
+            write_scores(systems),
+            write_training(systems),
+            write_marked_documents(systems[0], documents, open_corpus, find_reasons),
+            write_cost(systems),
+        ],
+        footer=[
+            f"plant {plant_cli.__version__}. Figures are those of `plant eval`, tests those of `plant significance`; "
+            f"gold {metrics.gold[:12]}."
+        ],
     )
 
 

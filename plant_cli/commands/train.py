@@ -51,7 +51,10 @@ class Training:
     def run(self) -> Result:
         """Take all steps that are not finished."""
         request = self.context.request
-        self.request = replace(request, recipe=request.recipe or _STEPS, resume=True, flags=self._flags(), deadline=self.deadline)
+        flags = {section: dict(given) for section, given in request.flags.items() if section != "train"}
+        if not (self.context.run_path / "recipe.yaml").exists():
+            flags["data"] = {**guess_columns(self.context, self.context.data), **flags.get("data", {})}
+        self.request = replace(request, recipe=request.recipe or _STEPS, resume=True, flags=flags, deadline=self.deadline)
         path = self.context.run_path
         if (path / HEADER_NAME).exists() and not request.grow:
             refuse_changed_sources(Run.open(path))
@@ -71,13 +74,6 @@ class Training:
         """Whether the network of the run is finished, or its training was begun."""
         record = StageFolder(self.context.run_path / "finetune").record()
         return record is not None and bool(record.options.get("network"))
-
-    def _flags(self) -> dict[str, dict[str, Any]]:
-        """The flags of the steps: those of the command, and the columns that are guessed for a new run."""
-        flags = {section: dict(given) for section, given in self.context.request.flags.items() if section != "train"}
-        if not (self.context.run_path / "recipe.yaml").exists():
-            flags["data"] = {**guess_columns(self.context, self.context.data), **flags.get("data", {})}
-        return flags
 
     def _step(self, stage: str, options: dict[str, Any] | None = None, *, replaces: bool = False, **changes: Any) -> Result:
         """Run one stage of the recipe, or go on with it; it is skipped if it is finished and unchanged."""

@@ -114,11 +114,13 @@ class StateCache:
             )
             return live
         chosen = network.section.backbone
+        if id(network) not in self.hashes:  # once for all splits: those of a large model take many seconds
+            self.hashes[id(network)] = fingerprint_weights(network.backbone_module)
         reader = {
             "backbone": {"name": chosen.name, **chosen.options},
             "tokenizer": network.backbone.tokenizer_hash,
             "dtype": str(hardware.dtype),
-            "weights": self._hash_weights(network),
+            "weights": self.hashes[id(network)],
         }
         key = hash_json({**reader, "data": self.data_hash, "split": split, "tokens": hash_tokens(live.tokens)})
         folder = self.session.run_path / CACHE / f"hidden-{split}-{key[:16]}"
@@ -129,12 +131,6 @@ class StateCache:
                 _fill(folder, live, self.session, split, self.batch, hash_json(reader))
                 filled_in = time.monotonic() - began
         return CachedReader(folder, live, filled_in)
-
-    def _hash_weights(self, network: Network) -> str:
-        """Once for all splits: those of a large model take many seconds."""
-        if id(network) not in self.hashes:
-            self.hashes[id(network)] = fingerprint_weights(network.backbone_module)
-        return self.hashes[id(network)]
 
     @contextmanager
     def _lock(self, folder: Path, content: str, hardware: Hardware) -> Iterator[bool]:

@@ -189,7 +189,16 @@ class _Scoring:
     def keep_block(self, start: int, stop: int) -> KeptWords:
         """The kept words of labels `start` to `stop`."""
         pairs = self._contenders(self.counting.count(start, stop))
-        counts = self._counts(pairs)
+        margins = self.margins
+        counts = Counts(
+            n_docs=margins.n_docs,
+            docs_with_word=margins.docs_with_word[pairs.word],
+            docs_with_label=pairs.spread(margins.docs_with_label),
+            docs_with_both=pairs.both.astype(np.int64),
+            occurrences=pairs.occurrences,
+            words_with_label=None if margins.words_with_label is None else pairs.spread(margins.words_with_label),
+            pairs=pairs.label * len(margins.words) + pairs.word if self.signal.needs_pairs else None,
+        )
         values = self.signal.score(counts)
         if self.selection.sign == "positive" and not self.signal.signed:
             attracted = counts.docs_with_both * counts.n_docs > counts.docs_with_label * counts.docs_with_word
@@ -211,18 +220,6 @@ class _Scoring:
         if self.absent is None:
             return [commonest_absent(row, k, len(self.margins.words)) for row in rows]
         return [self.absent.find(values, row, k) for values, row in zip(self._score_absent(self.absent, met), rows, strict=True)]
-
-    def _counts(self, pairs: CountedPairs) -> Counts:
-        margins = self.margins
-        return Counts(
-            n_docs=margins.n_docs,
-            docs_with_word=margins.docs_with_word[pairs.word],
-            docs_with_label=pairs.spread(margins.docs_with_label),
-            docs_with_both=pairs.both.astype(np.int64),
-            occurrences=pairs.occurrences,
-            words_with_label=None if margins.words_with_label is None else pairs.spread(margins.words_with_label),
-            pairs=pairs.label * len(margins.words) + pairs.word if self.signal.needs_pairs else None,
-        )
 
     def _score_absent(self, absent: AbsentWords, met: CountedPairs) -> Floats:
         """Values of words that never meet the label [labels of the block, distinct document frequencies]."""

@@ -65,14 +65,9 @@ def document_frequencies(counts: csr_array) -> npt.NDArray[np.int64]:
     return np.bincount(counts.indices, minlength=counts.shape[1]).astype(np.int64)
 
 
-def join_views(views: Sequence[csr_array], weights: Sequence[float] | None = None) -> csr_array:
-    """Several vectors of each document, csr [B, V_i] with rows of length 1, as one csr [B, ΣV].
-
-    Dot products of the result are the weighted means of the views' cosines; by default all weigh alike.
-    """
-    given = np.ones(len(views)) if weights is None else np.asarray(weights, dtype=np.float64)
-    factors = np.sqrt(given / given.sum())
-    return csr_array(hstack([view * np.float32(factor) for view, factor in zip(views, factors, strict=True)], format="csr"))
+def join_views(views: Sequence[csr_array]) -> csr_array:
+    """Several vectors of each document, csr [B, V_i] with rows of length 1, as one csr [B, ΣV] whose cosines are the means of theirs."""
+    return csr_array(hstack([view * np.float32(np.sqrt(1 / len(views))) for view in views], format="csr"))
 
 
 def stack_rows(parts: Iterable[csr_array], rows: int, width: int, cells: int) -> csr_array:

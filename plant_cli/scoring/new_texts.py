@@ -187,7 +187,10 @@ class TextReader:
             yield str(number) if one is None or isinstance(one, list | dict) else str(one), text
 
     def _open_rows(self, path: str, size: int) -> NewTexts:
-        frame = self._scan_table(path)
+        usual = None if self.encoding or not self.data.encoding else find_fallback(read_bytes(Path(path), "a table"), self.data.encoding)
+        if usual:
+            self.reporter.note(f"{path} is not UTF-8: it is read in {usual}, as the run's corpus was (--encoding names another)")
+        frame = scan_table(Path(path), encoding=self.encoding or usual)
         schema = frame.collect_schema()
         names = text_columns(self._texts, list(schema))
         for text in names:
@@ -210,12 +213,6 @@ class TextReader:
                 yield ids[start : start + size], collect(texts.slice(start, size), path)["text"].cast(str).fill_null("").to_list()
 
         return NewTexts(blocks=read(), total=total)
-
-    def _scan_table(self, path: str) -> pl.LazyFrame:
-        usual = None if self.encoding or not self.data.encoding else find_fallback(read_bytes(Path(path), "a table"), self.data.encoding)
-        if usual:
-            self.reporter.note(f"{path} is not UTF-8: it is read in {usual}, as the run's corpus was (--encoding names another)")
-        return scan_table(Path(path), encoding=self.encoding or usual)
 
     def _identify(self, frame: pl.LazyFrame, texts: Sequence[str], path: str, total: int) -> list[str]:
         """The id of each row: its cell in the column of ids, else its number, which is never taken in silence where there may be ids."""

@@ -54,8 +54,10 @@ def generate(*, documents: int, labels: int, seed: int) -> Dataset:
     frame = pl.DataFrame(
         {"doc_id": ids, "text": [note.text for note in notes], "labels": [sorted(code.id for code in own) for own in assigned]}
     )
+    first = round(frame.height * SPLIT_SHARES["train"])
+    second = first + round(frame.height * SPLIT_SHARES["validation"])
     return Dataset(
-        splits=_part(frame),
+        splits={"train": frame[:first].lazy(), "validation": frame[first:second].lazy(), "test": frame[second:].lazy()},
         labels=_tabulate_codes(codes),
         evidence=_tabulate_evidence(ids, notes),
         licence="Apache-2.0",
@@ -97,12 +99,6 @@ def _distract(own: Sequence[Code], codes: Sequence[Code], rng: Random) -> list[C
     chosen = rng.sample(kin, min(len(kin), rng.randint(0, 2))) + others
     rng.shuffle(chosen)
     return chosen
-
-
-def _part(frame: pl.DataFrame) -> dict[SplitName, pl.LazyFrame]:
-    first = round(frame.height * SPLIT_SHARES["train"])
-    second = first + round(frame.height * SPLIT_SHARES["validation"])
-    return {"train": frame[:first].lazy(), "validation": frame[first:second].lazy(), "test": frame[second:].lazy()}
 
 
 def _tabulate_codes(codes: Sequence[Code]) -> pl.LazyFrame:

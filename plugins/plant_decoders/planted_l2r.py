@@ -228,7 +228,9 @@ class PlantedL2R(nn.Module):
         """Logits [B, L], or [B, l] of the given labels [l], in blocks of labels; several blocks are computed again in the backward pass."""
         batch = self._cut(reading, self._window(reading))
         chosen = torch.arange(len(self.bias), device=reading.mask.device) if labels is None else labels
-        blocks = torch.split(chosen, self._block(batch))
+        held = self.options.elements or DECODER_NUMBERS.get(batch.hidden.device.type, DECODER_NUMBERS["cpu"])
+        ranked = len(batch.distinct) * getattr(self.ranker, "hidden", 1) if self.options.differentiable else 0
+        blocks = torch.split(chosen, max(1, held // max(1, 4 * batch.word.numel(), ranked)))
         if len(blocks) == 1 or not torch.is_grad_enabled():
             return torch.cat([self._score(batch, block) for block in blocks], dim=1)
         return torch.cat([checkpoint(self._score, batch, block, use_reentrant=False) for block in blocks], dim=1)
@@ -270,12 +272,6 @@ class PlantedL2R(nn.Module):
         distinct, word = torch.unique(words, return_inverse=True)
         mask = functional.pad(reading.mask, (0, -reading.mask.shape[1] % window)).reshape(len(reading), 1, -1, window)
         return WindowedBatch(hidden=reading.hidden.to(self.boost.dtype), mask=mask, distinct=distinct, word=word, window=window)
-
-    def _block(self, batch: WindowedBatch) -> int:
-        """Labels at a time."""
-        held = self.options.elements or DECODER_NUMBERS.get(batch.hidden.device.type, DECODER_NUMBERS["cpu"])
-        ranked = len(batch.distinct) * getattr(self.ranker, "hidden", 1) if self.options.differentiable else 0
-        return max(1, held // max(1, 4 * batch.word.numel(), ranked))
 
     def _score(self, batch: WindowedBatch, labels: Tensor) -> Tensor:
         evidence = self._evidence(batch, self._mix(batch, labels), labels)

@@ -159,17 +159,13 @@ class JointLaat(PairwiseDecoder):
 
     def _score(self, reading: Reading, labels: Tensor | None, wanted: Tensor | None) -> Tensor:
         read = self.read_groups(reading)
-        return self.lower._score(read, labels, wanted) + self._show_groups(read, labels)
-
-    def _rank(self, reading: Reading, labels: Tensor, wanted: Tensor | None) -> Tensor:
-        return self.lower._rank(self._read(reading), labels, wanted)
-
-    def _show_groups(self, read: GroupedReading, labels: Tensor | None) -> Tensor:
-        """The part of each label's logit that the groups' scores add [B, l]."""
         context = self.to_context(torch.sigmoid(read.group_logits))
         tables = look_up_labels(self.context, labels, sparse=self.sparse)
         shown: Tensor = (context @ tables.to(context.dtype).mT).float() if context.dtype != torch.float64 else context @ tables.mT
-        return shown
+        return self.lower._score(read, labels, wanted) + shown
+
+    def _rank(self, reading: Reading, labels: Tensor, wanted: Tensor | None) -> Tensor:
+        return self.lower._rank(self._read(reading), labels, wanted)
 
     def read_groups(self, reading: Reading) -> GroupedReading:
         """The states of the documents, and logits [B, G] of the groups; see `plant_cli.api.GroupedDecoder`."""

@@ -110,9 +110,6 @@ class TitleScorer:
     def _cut(self, documents: Documents) -> csr_array:
         return cut_vocabulary(documents, self._places)
 
-    def _transform(self, documents: Documents, pieces: csr_array) -> csr_array:
-        return make_vectors(count_pieces(documents.counts, pieces), self.idf)
-
     def score(self, documents: Documents) -> list[csr_array]:
         """Views: the whole document, its best passage, its beginning."""
         views = self._view_one(documents) if len(documents) == 1 else self._view(documents)
@@ -126,7 +123,7 @@ class TitleScorer:
             views.append(cut_documents(documents, self.options.passage))
         if self.options.lead:
             views.append((cut_leads(documents, self.options.lead), every))
-        return ((passages, owners, self._transform(passages, pieces)) for passages, owners in views)
+        return ((passages, owners, make_vectors(count_pieces(passages.counts, pieces), self.idf)) for passages, owners in views)
 
     def _view_one(self, document: Documents) -> Sequence[View]:
         """The same of one document, made once: what is scored is then explained, too."""

@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 from plant_cli.api import Column, ComponentError, Passage, Table
+from plant_cli.commands.report import gather
 from plant_cli.evaluation.results import Bound
-from plant_cli.report.contents import gather
 from plant_cli.report.drawing import Drawing, plot_bounds, require_packages
 from plant_cli.report.evaluated import SHARE_COLUMNS
 from plant_cli.report.page import Contents, MarkedDocument, MarkedLabel, PageSection, render, set_commands, write_contents
