@@ -222,8 +222,8 @@ SPECS = (
         summary="What a new edition of a vocabulary does to the labels of a model: a table of edits to look at and change.",
         options=options.LabelsDiffOptions,
         run="plant_cli.commands.labels_edited:diff",
-        help="Labels that are added, renamed, merged, split or retired, by id; what replaces a label is read from SKOS (isReplacedBy, "
-        "replaces, exactMatch), from a column replaced_by, or from --mapping. Nothing in the run changes.",
+        help="Labels that are added, titled, renamed, merged, split or retired, by id; what replaces a label is read from SKOS "
+        "(isReplacedBy, replaces, exactMatch), from a column replaced_by, or from --mapping. Nothing in the run changes.",
         takes=("force",),
         examples=(
             "plant labels diff plant-run subjects-2026.ttl",
@@ -235,9 +235,9 @@ SPECS = (
         summary="A new run with edited labels, from the model of another run.",
         options=options.LabelsApplyOptions,
         run="plant_cli.commands.labels_edited:apply",
-        help="Edits are made in the order of the rows: add, rename, merge, split, retire; example: a text that has the label. Scorers are "
-        "fitted anew, in seconds. A network goes on from its weights and trains again: known labels keep their rows, new ones start from "
-        "their title. A label keeps its id when it is renamed.",
+        help="Edits are made in the order of the rows: add, title, rename, merge, split, retire; example: a text that has the label. "
+        "Scorers are fitted anew, in seconds. A network goes on from its weights and trains again: known labels keep their rows, new ones "
+        "start from their title. A label keeps its id when it is renamed.",
         sections=("machine",),
         writes=False,
         locks=True,

@@ -577,7 +577,7 @@ class LabelsApplyOptions(Options):
 
     path: str = option(help="The run with the model; it does not change.", argument=True, path=True)
     edits: str = option(
-        help="The edits: a table with the columns edit, label, title, into, description and text.", argument=True, path=True
+        help="The edits: a table, JSON lines or a YAML list with edit, label, title, into, description and text.", argument=True, path=True
     )
 
 

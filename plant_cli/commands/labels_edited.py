@@ -100,7 +100,7 @@ def _find_edits(labels: pl.DataFrame, new: pl.DataFrame, mapping: Mapping[str, S
     for label, title in old.items():
         renamed = current[label]["title"] if label in current else None
         if renamed and renamed != title:
-            yield _edit("rename", label, title=renamed)
+            yield _edit("rename" if title else "title", label, title=renamed)
     for label, found in successors.items():
         kind = ("retire", "merge", "split")[min(len(found), 2)]
         if found != [label]:
@@ -139,7 +139,7 @@ def _tabulate(rows: Sequence[Row], title: str, counts: Mapping[str, int], titles
             row["edit"],
             row["label"],
             titles.get(str(row["label"])),
-            row["title"] if row["edit"] in ("add", "rename") else row["into"],
+            row["title"] if row["edit"] in ("add", "title", "rename") else row["into"],
             counts.get(str(row["label"]), 0),
         ]
         for row in shown

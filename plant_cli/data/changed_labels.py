@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+import yaml
 
 from plant_cli.api import DataError, Dataset, Pieces, SilentReporter, missing_column, near_names
 from plant_cli.data.documents import tidy_dataset
@@ -18,8 +22,10 @@ from plant_cli.data.tables import collect, scan_table
 from plant_cli.data.vocabularies import read_titles
 
 EDIT_COLUMNS = ("edit", "label", "title", "into", "description", "text")
+YAML = (".yaml", ".yml")
 EDIT_KINDS = {  # what each needs beside the label
     "add": "a title, or an example in another row",
+    "title": "a title",
     "rename": "a title",
     "merge": "another label in the column into",
     "split": "two labels or more in the column into, with | between them",
@@ -52,7 +58,11 @@ class ChangedLabels:
         if kind not in EDIT_KINDS or not label:
             what = f"'{kind}' is no edit" if kind not in EDIT_KINDS else f"the edit '{kind}' names no label"
             raise DataError(what, where=where, expected=f"one of {', '.join(EDIT_KINDS)}, and a label", todo="correct the row")
-        if (kind == "rename" and not title) or (kind == "example" and not text) or len(into) < {"merge": 1, "split": 2}.get(kind, 0):
+        if (
+            (kind in ("title", "rename") and not title)
+            or (kind == "example" and not text)
+            or len(into) < {"merge": 1, "split": 2}.get(kind, 0)
+        ):
             raise DataError(f"the edit '{kind}' is not complete", where=where, expected=EDIT_KINDS[kind], todo="fill in the row")
         if kind == "merge" and len(into) > 1:
             expected = "one label in the column into"
@@ -62,7 +72,7 @@ class ChangedLabels:
             self._add(label, title or None, str(row["description"] or "").strip() or None, where)
             return
         self._require(label, where)
-        if kind == "rename":
+        if kind in ("title", "rename"):
             self.titles.setdefault(label, {})["title"] = title
         elif kind == "example":
             self.examples.setdefault(text, []).append(label)
@@ -178,7 +188,7 @@ def _move(pairs: pl.LazyFrame | None, moves: dict[str, str | None]) -> pl.LazyFr
 
 
 def read_label_edits(path: Path, known: Collection[str] | None = None) -> ChangedLabels:
-    """The edits of a table with the columns `EDIT_COLUMNS`, of which only `edit` and `label` must be there.
+    """The edits of a table, or of a list in YAML, with the columns `EDIT_COLUMNS`, of which only `edit` and `label` must be there.
 
     Args:
         path: of the table.
@@ -193,19 +203,53 @@ def read_label_edits(path: Path, known: Collection[str] | None = None) -> Change
 def make_edits(rows: Iterable[dict[str, Any]], where: str, known: Collection[str] | None = None) -> ChangedLabels:
     """The edits of rows of `EDIT_COLUMNS`; see `read_label_edits`."""
     edits = ChangedLabels(where=where, known=known)
-    for number, row in enumerate(rows, start=2):  # as a spreadsheet counts, below the header
+    for number, row in enumerate(rows, start=1 if Path(where).suffix.lower() in (".jsonl", *YAML) else 2):  # 2: below the header
         if any(row.values()):
             edits.take(row, number)
     edits.require_examples()
     return edits
 
 
-def read_edit_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a table of edits, with all `EDIT_COLUMNS`; a column that the table lacks is empty."""
-    table = collect(scan_table(path), str(path))
+def read_edit_rows(path: Path) -> list[dict[str, str | None]]:
+    """The rows of a table or a YAML list of edits, with all `EDIT_COLUMNS`; what is not there is empty. An unchanged file is read once."""
+    version = path.stat() if path.is_file() else None
+    return _read_rows(path, version and (version.st_ino, version.st_size, version.st_mtime_ns))
+
+
+@lru_cache(maxsize=4)
+def _read_rows(path: Path, version: tuple[int, ...] | None) -> list[dict[str, str | None]]:
+    if path.suffix.lower() in YAML:
+        rows = _read_yaml(path)
+        columns = list(dict.fromkeys(name for row in rows for name in row))
+    else:
+        table = collect(scan_table(path), str(path))
+        rows, columns = table.to_dicts(), table.columns
     for name in EDIT_COLUMNS[:2]:
-        if name not in table.columns:
-            raise missing_column(name, table.columns, where=str(path), todo=f"name the columns {', '.join(EDIT_COLUMNS)}")
-    empty: Sequence[pl.Expr] = [pl.lit(None, dtype=pl.String).alias(name) for name in EDIT_COLUMNS if name not in table.columns]
-    cells = pl.col(*EDIT_COLUMNS).cast(pl.String).str.replace(r"^'([=+\-@\t\r])", "$1")  # what `guard_cell` put there
-    return table.with_columns(empty).select(cells).to_dicts()
+        if name not in columns:
+            raise missing_column(name, columns, where=str(path), todo=f"name the columns {', '.join(EDIT_COLUMNS)}")
+    return [{name: _read_cell(row.get(name)) for name in EDIT_COLUMNS} for row in rows]
+
+
+def _read_cell(cell: object) -> str | None:
+    """A cell as a string, without the quote that `guard_cell` put there; a list as `split_names` reads it."""
+    if cell is None or isinstance(cell, list):
+        return cell and json.dumps(cell, ensure_ascii=False)
+    return re.sub(r"^'(?=[=+\-@\t\r])", "", str(cell))
+
+
+def _read_yaml(path: Path) -> list[dict[str, Any]]:
+    try:
+        with path.open(encoding="utf-8") as stream:
+            rows = yaml.load(stream, Loader=yaml.BaseLoader)  # an id 007 keeps its zeros
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, FileNotFoundError) as error:
+        rows, mark = None, getattr(error, "problem_mark", None)
+    else:
+        mark = None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise DataError(
+            "the edits cannot be read",
+            where=str(path) if mark is None else f"{path}, line {mark.line + 1}",
+            expected=f"a list in YAML, an edit each, with the keys {', '.join(EDIT_COLUMNS)}",
+            todo="correct the file, or write the edits as a table",
+        )
+    return rows

@@ -12,6 +12,7 @@ from builders import read_stage, run_at
 from laboratory import CLINIC
 
 from plant_cli.api import ArtefactError, DataError, Interrupted, SilentReporter, UsageError
+from plant_cli.commands.labels_edited import _find_edits
 from plant_cli.data.changed_labels import read_edit_rows
 from plant_cli.data.records import RunHeader, read_record
 from plant_cli.scoring.opened_models import open_model
@@ -86,6 +87,15 @@ def test_the_edits_to_a_new_edition(model: Path, tmp_path: Path) -> None:
     assert ["retire", "c", "broken arm", None, 3] in [list(row) for row in found.tables[0].rows]
     with pytest.raises(UsageError, match="the output is there already"):
         diff(model, tmp_path)
+
+
+def test_a_first_title_is_no_new_name() -> None:
+    old = pl.DataFrame({"label": ["a", "b", "c"], "title": [None, "fever", "cough"]})
+    new = pl.DataFrame(
+        {"label": ["a", "b", "c"], "title": ["arm", "high fever", "cough"], "deprecated": [False] * 3, "replaced_by": [[]] * 3}
+    )
+    edits = [(row["edit"], row["label"], row["title"]) for row in _find_edits(old, new, {}, {*"abc"})]
+    assert edits == [("title", "a", "arm"), ("rename", "b", "high fever")]
 
 
 def test_an_earlier_edition_and_a_mapping(model: Path, tmp_path: Path) -> None:

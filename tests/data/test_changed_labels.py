@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from builders import SCHEMA
 
 from plant_cli.api import DataError, DataSection, Dataset, SilentReporter
-from plant_cli.data.changed_labels import EDIT_COLUMNS, make_edits, read_label_edits
+from plant_cli.data.changed_labels import EDIT_COLUMNS, make_edits, read_edit_rows, read_label_edits
 from plant_cli.data.documents import read_frame
 from plant_cli.data.prepare import prepare
 
@@ -34,6 +35,7 @@ NEW = edit("add", "n", title="Kidney")
 CASES: dict[str, tuple[list[dict[str, Any]], list[list[str]], dict[str, str]]] = {
     # the edits; labels of the documents of train, then of validation; titles that are others than before ("": gone)
     "rename": ([edit("rename", "a", title="High temperature")], [["a"], ["b"], ["b", "a"], ["c"], ["a", "c"]], {"a": "High temperature"}),
+    "title": ([edit("title", "b", title="Kidney")], [["a"], ["b"], ["b", "a"], ["c"], ["a", "c"]], {"b": "Kidney"}),
     "retire": ([edit("retire", "a")], [[], ["b"], ["b"], ["c"], ["c"]], {"a": ""}),
     "merge": ([edit("merge", "a", into="b")], [["b"], ["b"], ["b"], ["c"], ["b", "c"]], {"a": ""}),
     "merge into a new one": ([NEW, edit("merge", "a", into="n")], [["n"], ["b"], ["b", "n"], ["c"], ["n", "c"]], {"a": "", "n": "Kidney"}),
@@ -93,6 +95,7 @@ FAULTS: dict[str, tuple[list[dict[str, Any]], str, str]] = {
     "no edit": ([edit("remove", "a")], "'remove' is no edit", "correct the row"),
     "no label": ([edit("retire", " ")], "the edit 'retire' names no label", "correct the row"),
     "no title": ([edit("rename", "a")], "the edit 'rename' is not complete", "fill in the row"),
+    "no first title": ([edit("title", "a")], "the edit 'title' is not complete", "fill in the row"),
     "one part": ([edit("split", "a", into="b")], "the edit 'split' is not complete", "fill in the row"),
     "two targets": ([edit("merge", "a", into="b|c")], "'a' is to be merged into 2 labels", "call it a split"),
     "itself": ([edit("merge", "a", into="a")], "'a' is to be merged into itself", "correct the row"),
@@ -121,6 +124,39 @@ def test_edits_that_do_not_fit_are_refused(name: str) -> None:
         make_edits(rows, "edits.csv", set(TITLES))
     where = "edits.csv" if name == "bare" else f"edits.csv, row {len(rows) + 1}"
     assert (caught.value.what, caught.value.where, caught.value.todo) == (what, where, todo)
+
+
+ROWS = [{"edit": "add", "label": "007", "title": "Kidney"}, {"edit": "split", "label": "a", "into": ["007", "b|c"]}]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("e.csv", 'edit,label,title,into\nadd,007,Kidney,\nsplit,a,,"[""007"", ""b|c""]"\n'),
+        ("e.jsonl", "\n".join(map(json.dumps, ROWS))),
+        ("e.yaml", "- {edit: add, label: 007, title: Kidney}\n- edit: split\n  label: a\n  into: [007, b|c]\n"),
+    ],
+)
+def test_a_table_json_lines_and_yaml_are_read_alike_and_once(name: str, text: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    assert read_edit_rows(path) == [edit("add", "007", title="Kidney"), edit("split", "a", into='["007", "b|c"]')]
+    assert read_edit_rows(path) is read_edit_rows(path)
+    with pytest.raises(DataError, match=r"there is no label 'b\|c'") as caught:
+        read_label_edits(path, set(TITLES))
+    assert caught.value.where == f"{path}, row {3 if name == 'e.csv' else 2}"
+    path.write_text(text.replace("Kidney", "Kidneys"))
+    assert read_edit_rows(path)[0]["title"] == "Kidneys"
+
+
+@pytest.mark.parametrize(("text", "line"), [("edit: add", ""), ("- edit: [add", ", line 1"), ("- add", ""), ("- a: b\n  c", ", line 2")])
+def test_yaml_that_is_no_list_of_edits_is_refused(text: str, line: str, tmp_path: Path) -> None:
+    path = tmp_path / "e.yaml"
+    path.write_text(text)
+    with pytest.raises(DataError, match="the edits cannot be read") as caught:
+        read_label_edits(path)
+    assert caught.value.where.startswith(f"{path}{line}")
+    assert caught.value.todo == "correct the file, or write the edits as a table"
 
 
 def test_a_missing_column_is_named(tmp_path: Path) -> None:
