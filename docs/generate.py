@@ -14,6 +14,7 @@ import json
 import re
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property, partial
 from itertools import groupby, pairwise
@@ -34,6 +35,7 @@ from plant_cli.runs.recipes import load_recipe, shipped_recipes
 
 DOCS = Path(__file__).parent
 DISTRIBUTION = "plant-cli"
+MANY_SHARED = 4  # expert flags that two commands have in common
 CONTRACT: dict[str, tuple[type, ...]] = {
     "stage": (
         api.StageContext,
@@ -80,17 +82,25 @@ def command_list() -> Iterator[str]:
 
 
 def command_pages() -> Iterator[str]:
-    """A section for each command: source, examples, everyday flags with their whole text, expert ones in short, shared ones by name."""
+    """A section for each command: source, examples, everyday flags with their whole text, expert ones in short, shared ones by name.
+
+    Expert flags that many commands share are listed at the first of them; the others name it.
+    """
+    first: dict[str, str] = {}  # the command that lists a flag first
     for spec in commands():
         yield from (f"## `plant {spec.name}`", "", spec.summary, "")
         if spec.source:
             yield from (f"Source: {spec.source}.", "")
         yield from ("```sh", *(spec.examples or (f"plant {spec.name}",)), "```", "")
         own = [flag for flag in stage_flags(spec, installed()) if flag.section == spec.name]
+        experts = {f"{with_default(flag)}{flag.text}": flag for flag in own if not flag.everyday}
+        homes = {name for name, times in Counter(first.get(line, "") for line in experts).items() if name and times >= MANY_SHARED}
         yield from everyday_list([flag for flag in own if flag.everyday])
-        yield from expert_list([flag for flag in own if not flag.everyday])
+        yield from expert_list([flag for line, flag in experts.items() if first.get(line) not in homes])
         shared = [f"[`{name}`](#section-{name})" for name in spec.sections]
+        shared += [f"other options as in [`plant {name}`](#{slug(f'plant {name}')})" for name in sorted(homes)]
         yield from (f"Also: {', '.join(shared)}.", "") if shared else ()
+        first = {**dict.fromkeys(experts, spec.name), **first}
 
 
 def everyday_list(flags: Iterable[Flag]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,14 +24,15 @@ from plant_cli.api import (
     UsageError,
 )
 from plant_cli.commands.command_options import ExportOptions
-from plant_cli.data.corpus_files import CorpusRecord
+from plant_cli.data.corpus_files import LABELS_FILE, PARENTS_FILE, STATISTICS_FILE, CorpusRecord
 from plant_cli.data.files import hash_file, replacing_folder, write_json
 from plant_cli.data.languages import describe_languages
+from plant_cli.data.records import Facts, StageRecord
 from plant_cli.network.assembly import WEIGHTS, Network, load_network
 from plant_cli.network.onnx_graphs import describe_windows, measure_graphs, quantise_graphs, require_onnx, write_graphs
 from plant_cli.report.model_card import write_model_card
-from plant_cli.runs.folder import current_time
-from plant_cli.runs.model_copies import copy_model
+from plant_cli.runs.folder import CHECKPOINTS_FOLDER, HEADER_NAME, VALIDATION_FILE, Run, StageFolder, current_time
+from plant_cli.runs.recipes import dump_yaml
 from plant_cli.scoring.fused_scorers import FusedScorers
 from plant_cli.scoring.models import has_network
 from plant_cli.scoring.read_model import BUILT_IN_SCORERS, REDUCERS
@@ -44,6 +45,8 @@ EXPORTED_LABELS_FILE = "labels.json"
 MODEL_CARD, READER_FILE, LANGUAGES_FILE = "README.md", "read_model.py", "languages.json"
 EXPORT_FORMAT = 2
 GRAPHS, GRAPHS_AGREE, TEXTS_COMPARED = "onnx", 1e-4, 64
+PASSED_ON = (LABELS_FILE, PARENTS_FILE, STATISTICS_FILE)  # of the corpus
+NAME_FILES = ("titles", "vocabulary", "evidence", "rejects")  # options that name a file
 
 
 def run(context: StageContext, options: ExportOptions) -> Result:
@@ -61,7 +64,7 @@ def run(context: StageContext, options: ExportOptions) -> Result:
     written: dict[str, Any] = {}
     graphs: dict[str, Any] = {}
     with replacing_folder(target) as folder:
-        copy_model(context.run_path, {"finetune": source, **({} if relevance is None else {"mig": relevance})}, folder)
+        _copy_model(context.run_path, {"finetune": source, **({} if relevance is None else {"mig": relevance})}, folder)
         if network is not None:
             graphs = {} if options.onnx is None else _write_graphs(network, folder / GRAPHS, corpus, context.reporter, options.onnx)
             written = dict(cast("ExportableBackbone", network.backbone).export(folder, merge=options.merge))
@@ -88,6 +91,50 @@ def run(context: StageContext, options: ExportOptions) -> Result:
     table = Table(title=f"Exported to {target}", columns=columns, rows=list(sizes.items()), notes=[f"{CARD} says what each is"])
     next_step = f"plant suggest --run {shlex.quote(str(target))} --text TEXT"
     return Result(tables=[table], data={"folder": str(target), "backbone": written, "files": hashes}, next_step=next_step)
+
+
+def _copy_model(run: Path, stages: Mapping[str, Path], target: Path) -> None:
+    """Write a run of some finished stages, by the names that they get, into a folder that is there.
+
+    The corpus has no place in it: whoever has the corpus names it (`--set data.path=PATH`), and it is compared by hash.
+    """
+    opened = Run.open(run)
+    record = CorpusRecord.read(opened.corpus_path)
+    sources = {Path(path).name: digest for path, digest in opened.header.sources.items()}  # without their folders
+    copy = Run(target, opened.header.model_copy(update={"sources": sources, "former": []}))
+    write_json(target / HEADER_NAME, copy.header.model_dump(mode="json"))
+    copy.corpus_path.mkdir()
+    outputs = {name: record.outputs[name] for name in PASSED_ON if name in record.outputs}
+    for name in outputs:
+        shutil.copyfile(opened.corpus_path / name, copy.corpus_path / name)
+    shown = {"source": _hide(record.source), "files": [Path(file).name for file in record.files], "outputs": outputs}
+    record.model_copy(update=shown).write(copy.corpus_path)
+    sections: dict[str, Any] = {}
+    for name, source in stages.items():
+        sections |= _copy_stage(StageFolder(source), copy.folder(name)).sections
+    kept: dict[str, Any] = {name: sections[name] for name in ("data", "model") if name in sections}
+    copy.recipe_path.write_text(dump_yaml({"summary": "A trained model without its corpus.", **kept}), "utf-8")
+
+
+def _copy_stage(source: StageFolder, target: StageFolder) -> StageRecord:
+    before = source.record()
+    assert before is not None  # it is finished
+    outputs = {name: digest for name, digest in source.hash_outputs(known=before.outputs).items() if name != VALIDATION_FILE}
+    ignored = shutil.ignore_patterns(VALIDATION_FILE, CHECKPOINTS_FOLDER, ".*")
+    shutil.copytree(source.path, target.path, ignore=ignored)
+    sections = {name: _hide(values) if name == "data" else values for name, values in before.sections.items()}
+    changed: dict[str, Any] = {"tag": None, "sections": sections, "inputs": {}, "files": {}, "outputs": outputs, "warnings": []}
+    changed["environment"] = {"packages": before.environment.get("packages", {})}
+    changed["facts"] = {name: Facts.of(target.path / name) for name in outputs}
+    record = before.model_copy(update=changed)
+    target.write(record)
+    return record
+
+
+def _hide(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The section `data` without folders."""
+    names = {key: Path(data[key]).name for key in NAME_FILES if data.get(key)}
+    return {**data, **names, "path": None}
 
 
 def _add_reader(folder: Path, scorers: FusedScorers, reporter: Reporter) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from plant_cli.api import Reporter, Task
+from plant_cli.api import Task
 
 _CHECK: ContextVar[Callable[[], None]] = ContextVar("check", default=lambda: None)
 
@@ -28,30 +28,12 @@ def stop_if_asked() -> None:
 
 
 @dataclass(frozen=True)
-class StoppableReporter:
-    """A reporter under which all that reports progress may be stopped (`checking`) whenever it does so."""
+class StoppableTask:
+    """A task that may be stopped (`checking`) whenever it advances."""
 
-    inner: Reporter
-
-    @contextmanager
-    def progress(self, description: str, total: float | None, unit: str) -> Iterator[Task]:
-        """A bar or lines of the inner reporter."""
-        with self.inner.progress(description, total, unit) as task:
-            yield _StoppableTask(task)
-
-    def note(self, message: str) -> None:
-        """Show one line of information."""
-        self.inner.note(message)
-
-    def warn(self, message: str) -> None:
-        """Show one line about something that may be wrong."""
-        self.inner.warn(message)
-
-
-@dataclass(frozen=True)
-class _StoppableTask:
     inner: Task
 
     def advance(self, amount: float = 1, **figures: float) -> None:
+        """Advance the inner task."""
         self.inner.advance(amount, **figures)
         stop_if_asked()

@@ -19,7 +19,7 @@ from plant_cli.data.files import hash_file, hash_strings, remove
 from plant_cli.data.growth import EarlierReading
 from plant_cli.data.loading import ANY, load_dataset
 from plant_cli.data.prepare import prepare
-from plant_cli.data.stopping import StoppableReporter, checking
+from plant_cli.data.stopping import checking
 from plant_cli.data.store import StoredCorpus, open_corpus
 from plant_cli.data.word_analysis import find_other_packages
 from plant_cli.runs.folder import CACHE, HEADER_NAME, READER, Run
@@ -103,7 +103,7 @@ def _prepare(context: RunContext, run: Run) -> StoredCorpus:
         )
     with checking(partial(_stop, context)):
         dataset = load_dataset(context, context.data)
-        corpus = prepare(dataset, context.data, run.corpus_path, StoppableReporter(context.reporter))
+        corpus = prepare(dataset, context.data, run.corpus_path, context.reporter)
     run.bind(data_hash=corpus.data_hash, label_hash=corpus.labels.hash, sources=hash_files(dataset))
     return corpus
 
@@ -148,7 +148,7 @@ def grow_corpus(context: RunContext, run: Run) -> StoredCorpus | None:
     if sorted(sources.values()) == sorted(run.header.sources.values()):
         return None
     with checking(partial(_stop, context)):
-        grown = prepare(dataset, context.data, coming, StoppableReporter(context.reporter), EarlierReading.of(run.corpus_path))
+        grown = prepare(dataset, context.data, coming, context.reporter, EarlierReading.of(run.corpus_path))
     for folder in [folder for folder in run.stages() if not folder.is_done()]:
         folder.put_aside()
         context.reporter.note(f"'{folder.name}' was not finished on the earlier corpus: it is kept in '{folder.failed_path}'")

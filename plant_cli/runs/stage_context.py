@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from plant_cli.api.components import SpecT
 from plant_cli.api.context import command_for
 from plant_cli.api.functions import Named
 from plant_cli.data.files import hash_json
+from plant_cli.data.stopping import StoppableTask
 from plant_cli.runs.changes import trace_stale
 from plant_cli.runs.folder import Run
 from plant_cli.runs.repetition import find_input_tag, split_seed
@@ -29,14 +30,16 @@ TAKE_PART = Named("plant_cli.data.training_part:take_part")
 
 
 class RecordingReporter:
-    """Passes everything on, and keeps the warnings for stage.json."""
+    """Passes everything on, and keeps the warnings for stage.json; what reports progress may be stopped whenever it does so."""
 
     def __init__(self, inner: Reporter) -> None:
         self.warnings: list[str] = []
         self._inner = inner
 
-    def progress(self, description: str, total: float | None, unit: str) -> AbstractContextManager[Task]:
-        return self._inner.progress(description, total, unit)
+    @contextmanager
+    def progress(self, description: str, total: float | None, unit: str) -> Iterator[Task]:
+        with self._inner.progress(description, total, unit) as task:
+            yield StoppableTask(task)
 
     def note(self, message: str) -> None:
         self._inner.note(message)

@@ -26,7 +26,7 @@ from plant_cli.api import (
     Split,
     promises,
 )
-from plant_cli.data.stopping import StoppableReporter, stop_if_asked
+from plant_cli.data.stopping import stop_if_asked
 from plant_cli.data.words import drop_unused, number_words
 from plant_cli.scoring.forecast import DOCUMENTS_REFITTED
 from plant_cli.scoring.fused_scorers import FusedScorers, NamedScorer, ScoredDocuments, ScorerError, ask, check_scores
@@ -126,7 +126,7 @@ def _gather_input(train: Split, words: Documents, labels: LabelIndex, analyser: 
         names=number_words(names),
         label_of=np.array(label_of, dtype=np.int64),
         rows=np.sort(sample).astype(np.int64),
-        reporter=StoppableReporter(reporter),
+        reporter=reporter,
     )
 
 
