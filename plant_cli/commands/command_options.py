@@ -554,8 +554,11 @@ class ExplainOptions(Options):
         None, "Also write a page: one HTML file that fetches nothing and runs no script.", min_length=1, value="FILE"
     )
     measure: SplitName | None = option(
-        None, "Instead: how much the scores of this split's gold labels rest on the marked words, and how well these agree with gold spans."
+        None,
+        "Instead: how much the scores of this split's gold labels rest on the marked words, and how well these agree with gold spans; "
+        "beside them the best words by attention, gradient, relevance and each scorer.",
     )
+    scored: int = option(200, "Documents, drawn at random, that --measure scores without the words and with them alone.", ge=1)
     text_column: str | None = option(None, "The column that holds the texts, or several (default: as in the run's corpus).", value="COLUMN")
     encoding: str | None = option(None, "Encoding of the texts (default: UTF-8, or that of the run's corpus where they are not UTF-8).")
     id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).", value="COLUMN")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from plant_cli.api import Column, DataError, Passage, Result, SplitName, StageContext, Table, UsageError
+from plant_cli.api.context import Cell
 from plant_cli.commands.command_options import ExplainOptions
 from plant_cli.data.files import require_free
-from plant_cli.evaluation.marked_words import measure_marks
+from plant_cli.evaluation.marked_words import MarkFigures, measure_marks
+from plant_cli.relevance.relevance_table import load_relevance
 from plant_cli.report.drawing import require_packages
 from plant_cli.report.marked_texts import mark_text, rank_sentences
 from plant_cli.report.page import Contents, MarkedDocument, MarkedLabel, PageSection, write_contents
@@ -76,18 +78,34 @@ def _measure(context: StageContext, options: ExplainOptions, split: SplitName) -
             "--measure looks at all documents of a split", where="plant explain", expected="no texts and no labels", todo="leave them out"
         )
     opened = open_in(context)
-    figures, pairs = measure_marks(opened.model, context.corpus().split(split), opened.labels, context.reporter, context.machine.seed)
+    mig = context.find_input("mig")
+    relevance = None if mig is None else load_relevance(mig, opened.labels.hash)
+    documents, seed = context.corpus().split(split), context.machine.seed
+    figures, pairs = measure_marks(opened.model, documents, opened.labels, context.reporter, seed, relevance, options.scored)
     names = "lost without them", "lost with them alone", "precision", "recall", "F1"
+    columns = [Column(name=name, kind="exact" if name.startswith("lost") else "points") for name in names]
     table = Table(
         title=f"Marked words of {split}: {show_count(pairs, 'gold label')}",
-        columns=[Column(name="words"), *(Column(name=name, kind="exact" if name.startswith("lost") else "points") for name in names)],
-        rows=[[words, round(one.without, 2), round(one.alone, 2), one.precision, one.recall, one.f1] for words, one in figures.items()],
+        columns=[Column(name="words"), *columns, Column(name="interval of F1")],
+        rows=[_list_figures(words, one) for words, one in figures.items()],
         notes=[
             "lost: log-odds, the mean; without them: the more, the more scores rest on these words; alone: the less, the more they tell",
-            "precision, recall and F1: of words, against gold spans; the mean over labels",
+            f"measured on {show_count(min(options.scored, len(documents)), 'document')} (seed {seed}); the rest on all {len(documents):,}",
+            "precision, recall and F1: of words, against gold spans; the mean over labels; 95% interval over documents",
+            "network: what the score loses without each word, or else attention; gradient: its length; relevance: that of `plant mig`",
         ],
     )
-    return Result(tables=[table], data={"split": split, "pairs": pairs, **{words: asdict(one) for words, one in figures.items()}})
+    return Result(tables=[table], data={"split": split, "pairs": pairs, **{words: _to_json(one) for words, one in figures.items()}})
+
+
+def _list_figures(words: str, one: MarkFigures) -> list[Cell]:
+    interval = "" if one.f1.low is None or one.f1.high is None else f"[{100 * one.f1.low:.1f}, {100 * one.f1.high:.1f}]"
+    lost = [None if bound.value is None else round(bound.value, 2) for bound in (one.without, one.alone)]
+    return [words, *lost, one.precision.value, one.recall.value, one.f1.value, interval]
+
+
+def _to_json(one: MarkFigures) -> dict[str, Any]:
+    return {field.name: getattr(one, field.name).model_dump() for field in fields(one)}
 
 
 def _require_source(options: ExplainOptions) -> None:

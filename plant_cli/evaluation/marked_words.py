@@ -14,43 +14,57 @@ import numpy.typing as npt
 
 from plant_cli.api import LabelIndex, Reporter, SilentReporter, Split
 from plant_cli.evaluation.counters import Booleans, Floats, Integers
-from plant_cli.scoring.explanations import Explanation, explain
+from plant_cli.evaluation.results import Bound
+from plant_cli.relevance.relevance_table import RelevanceTable
+from plant_cli.scoring.explanations import Explanation, add_to_words, explain
 from plant_cli.scoring.models import TrainedModel
 from plant_cli.scoring.top_labels import Logits, Rows, Scoring
 
 MARKED, RANDOM = "marked words", "random words"
+WORDS_COMPARED = 5  # of the most weight, by each way to weigh words
+DRAWN_WORDS = f"{WORDS_COMPARED} random words"
+RESAMPLES, LEVEL = 1000, 0.95
 
 
 @dataclass(frozen=True, kw_only=True)
 class MarkFigures:
-    """Means over pairs of document and label."""
+    """Means over pairs of document and label, with intervals over documents."""
 
-    without: float  # log-odds that the label loses without the words: the more, the more the score rests on them
-    alone: float  # log-odds that it loses where they are the whole text: the less, the more they are enough
-    precision: float | None  # share of the words that people marked, too; None: nobody marked any
-    recall: float | None  # share of people's words that are among them
-    f1: float | None
+    without: Bound  # log-odds that the label loses without the words: the more, the more the score rests on them
+    alone: Bound  # log-odds that it loses where they are the whole text: the less, the more they are enough
+    precision: Bound  # share of the words that people marked, too; None: nobody marked any
+    recall: Bound  # share of people's words that are among them
+    f1: Bound
 
 
 def measure_marks(
-    model: TrainedModel, split: Split, index: LabelIndex, reporter: Reporter, seed: int
+    model: TrainedModel, split: Split, index: LabelIndex, reporter: Reporter, seed: int, relevance: RelevanceTable | None, scored: int
 ) -> tuple[Mapping[str, MarkFigures], int]:
-    """The figures of marked words, and of as many random ones, and over how many pairs: documents and their gold labels.
+    """The figures of marked words, of as many random ones, and of the words of most weight by each way to weigh them; the number of pairs.
 
-    Where the corpus has gold spans, pairs are those that have some. A pair without a marked word is left out.
+    Pairs are documents and their gold labels, where the corpus has gold spans those that have some. A pair without a marked word is left
+    out. Ways are the network without each word, the gradient, attention, the run's relevance, and each scorer.
+
+    Args:
+        scored: documents, drawn at random, whose texts are scored without the words and with them alone, which takes most of the time.
     """
-    chance, measured = np.random.default_rng(seed), defaultdict[str, list[list[float]]](list)
+    chances, measured = [np.random.default_rng(seed + more) for more in range(2)], defaultdict[str, list[list[float]]](list)
+    drawn = set(np.random.default_rng(seed).permutation(len(split))[:scored].tolist())
     with reporter.progress("marked words", len(split), "documents") as task:
         for row, text in enumerate(split.texts):
             gold, borders = _find_gold(split, row, index), model.analyser.find_borders(text).astype(np.int64)
-            found = zip(gold, explain(model, text, list(gold), index, SilentReporter()), strict=True)
-            chosen = [(label, *words) for label, one in found for words in _choose(one, borders, chance)]
-            logits = _score(model, [text, *(other for _, _, words in chosen for other in _cut(text, borders, words))])
-            for number, (label, name, words) in enumerate(chosen):
-                lost = logits[0, label] - logits[1 + 2 * number : 3 + 2 * number, label]
-                measured[name].append([*lost.tolist(), *_agree(borders, words, gold[label])])
+            found = dict(zip(gold, explain(model, text, list(gold), index, SilentReporter()), strict=True))
+            ways = _weigh(model, text, borders, found, relevance) if found else {}
+            chosen = [(label, *words) for label in found for words in _choose(found[label], borders, chances, ways[label])]
+            lost = np.full((len(chosen), 2), np.nan)
+            if row in drawn and chosen:
+                logits = _score(model, [text, *(other for _, _, words in chosen for other in _cut(text, borders, words))])
+                of = [label for label, _, _ in chosen]
+                lost = logits[0, of, None] - np.stack([logits[1::2][range(len(of)), of], logits[2::2][range(len(of)), of]], axis=1)
+            for (label, name, words), losses in zip(chosen, lost.tolist(), strict=True):
+                measured[name].append([row, *losses, *_agree(borders, words, gold[label])])
             task.advance(1)
-    return {name: _average(rows) for name, rows in measured.items()}, len(measured[MARKED])
+    return {name: _average(np.array(rows), seed) for name, rows in measured.items()}, len(measured[MARKED])
 
 
 def _find_gold(split: Split, row: int, index: LabelIndex) -> dict[int, Integers]:
@@ -64,15 +78,44 @@ def _find_gold(split: Split, row: int, index: LabelIndex) -> dict[int, Integers]
     return {label: own for label, own in found.items() if len(own)}
 
 
-def _choose(one: Explanation, borders: Integers, chance: np.random.Generator) -> Iterator[tuple[str, Booleans]]:
-    """Which words of a text are marked [n], and as many random ones."""
+def _weigh(
+    model: TrainedModel, text: str, borders: Integers, found: Mapping[int, Explanation], relevance: RelevanceTable | None
+) -> dict[int, dict[str, Floats]]:
+    """What each word of a text is worth for each label [n], by each way."""
+    words, labels = model.split([text]), list(found)
+    ways: dict[int, dict[str, Floats]] = {label: {} for label in labels}
+    for label, one in found.items():
+        for part in one.parts:
+            ways[label][part.name] = weights = np.zeros(len(borders))
+            weights[np.searchsorted(_join(borders), _join(part.spans))] = part.weights
+    tokens, by_way = model.compare_tokens(text, words, labels)
+    for name, rows in by_way.items():
+        for label, weights in zip(labels, rows, strict=True):
+            ways[label][name] = add_to_words(tokens, weights, borders)
+    if relevance is not None:
+        column = {word: number for number, word in enumerate(relevance.words)}
+        known = np.array([column.get(word, -1) for word in words.vocabulary], dtype=np.int64)[words.numbers]
+        for label in labels:
+            of_label = relevance.matrix[[label]].toarray()[0]
+            ways[label]["relevance"] = np.where(known >= 0, of_label[known], 0.0).astype(np.float64)
+    return ways
+
+
+def _choose(
+    one: Explanation, borders: Integers, chances: Sequence[np.random.Generator], ways: Mapping[str, Floats]
+) -> Iterator[tuple[str, Booleans]]:
+    """Which words of a text are marked [n], as many random ones, and the best by each way."""
     marked = np.isin(_join(borders), _join(one.find_marked()))
     if not marked.any():
         return
     yield MARKED, marked
-    drawn = np.zeros(len(borders), dtype=np.bool_)
-    drawn[chance.choice(len(borders), int(marked.sum()), replace=False)] = True
-    yield RANDOM, drawn
+    for chance, name, count in zip(chances, (RANDOM, DRAWN_WORDS), (int(marked.sum()), min(WORDS_COMPARED, len(borders))), strict=True):
+        drawn = np.zeros(len(borders), dtype=np.bool_)
+        drawn[chance.choice(len(borders), count, replace=False)] = True
+        yield name, drawn
+    for name, weights in ways.items():
+        best = np.argsort(-weights, kind="stable")[:WORDS_COMPARED]
+        yield f"{WORDS_COMPARED} by {name}", np.isin(np.arange(len(borders)), best) & (weights > 0)
 
 
 def _join(spans: Integers) -> npt.NDArray[np.complex128]:
@@ -111,7 +154,19 @@ def _agree(borders: Integers, words: Booleans, spans: Integers) -> list[float]:
     return [precision, recall, 2 * precision * recall / max(1e-9, precision + recall)]
 
 
-def _average(rows: Sequence[Sequence[float]]) -> MarkFigures:
-    without, alone, *agreement = np.mean(np.array(rows), axis=0).tolist()
-    precision, recall, f1 = (None if np.isnan(mean) else mean for mean in agreement)
-    return MarkFigures(without=without, alone=alone, precision=precision, recall=recall, f1=f1)
+def _average(rows: Floats, seed: int) -> MarkFigures:
+    """Means of rows of document and figures [n, 6], with intervals over documents."""
+    _, document = np.unique(rows[:, 0], return_inverse=True)
+    chance = np.random.default_rng(seed)
+    drawn = chance.multinomial(document.max() + 1, np.full(document.max() + 1, 1 / (document.max() + 1)), RESAMPLES)
+    bounds = []
+    for column in rows[:, 1:].T:
+        there = ~np.isnan(column)
+        sums, counts = (np.bincount(document[there], values, document.max() + 1) for values in (column[there], None))
+        if not there.any():
+            bounds.append(Bound())
+            continue
+        with np.errstate(invalid="ignore"):  # a draw without any such document
+            means = (drawn @ sums) / (drawn @ counts)
+        bounds.append(Bound.of(column[there].mean(), *np.nanquantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()))
+    return MarkFigures(**dict(zip(("without", "alone", "precision", "recall", "f1"), bounds, strict=True)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -101,6 +101,10 @@ class TrainedModel:
     def weigh_tokens(self, text: str, words: Documents, labels: Sequence[int], reporter: Reporter) -> TokenEvidence | None:
         """The logits of a text, and what those of some labels lose without each of its tokens; None without a network."""
         return None
+
+    def compare_tokens(self, text: str, words: Documents, labels: Sequence[int]) -> tuple[npt.NDArray[np.int64], Mapping[str, Floats]]:
+        """The spans of a network's tokens [T, 2], and by each other way to weigh them what each is worth for some labels [k, T]."""
+        return np.zeros((0, 2), dtype=np.int64), {}
 
 
 def has_network(folder: Path) -> bool:

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from plant_cli.api import Decoder, Documents, LeaveOutDecoder, Reading, Reporter, TrainingError
+from plant_cli.api import Decoder, Documents, LeaveOutDecoder, Reading, Reporter, SilentReporter, TrainingError
 from plant_cli.data.blocks import top_k
-from plant_cli.network.answers import leave_out_tokens, read_attention
+from plant_cli.network.answers import leave_out_tokens, read_attention, score_labels
 from plant_cli.network.assembly import Network, load_network, require_words
 from plant_cli.network.candidates import UNSCORED, measure_recall, score_all, score_pairs
 from plant_cli.network.cuts import measure_cut
@@ -25,7 +25,7 @@ from plant_cli.runs.session import stopped
 from plant_cli.scoring.calibration import LIMIT, apply_maps
 from plant_cli.scoring.fused_scorers import ScoredDocuments, score_parts
 from plant_cli.scoring.fusion import ScoredPairs
-from plant_cli.scoring.models import Combination, ModelSource, TokenEvidence, TrainedModel
+from plant_cli.scoring.models import Combination, Floats, ModelSource, TokenEvidence, TrainedModel
 from plant_cli.scoring.predictions import NETWORK
 from plant_cli.scoring.score_sums import average_logit, explain_labels
 from plant_cli.scoring.sparse_scores import LABELS_LISTED
@@ -274,6 +274,25 @@ class NetworkModel(TrainedModel):
                 weights = read_attention(decoder, reading, wanted)
         by_token = weights[0, :, : len(spans)].double().cpu().numpy()
         return TokenEvidence(logits=logits[0].double().cpu().numpy(), spans=spans, weights=by_token, exact=exact)
+
+    def compare_tokens(self, text: str, words: Documents, labels: Sequence[int]) -> tuple[npt.NDArray[np.int64], Mapping[str, Floats]]:
+        """The spans of the tokens of a text [T, 2]; their attention, and the length of each logit's gradient at them [k, T]."""
+        self.network.eval()
+        decoder, scoring = self.network.decoder, Scoring(name="text", k=1, batch=1, reporter=SilentReporter())
+        reader = self._read([text], words, scoring)
+        spans = np.asarray(reader.tokens.spans[0], dtype=np.int64).reshape(-1, 2)
+        if not len(spans):
+            return spans, {}
+        reading, wanted = reader.read(np.array([0])), torch.tensor(labels, device=self.hardware.device)
+        hidden = reading.hidden.detach().clone().requires_grad_()
+        with torch.enable_grad(), self.hardware.autocast():
+            logits = score_labels(decoder, replace(reading, hidden=hidden), wanted)[0]
+            slopes = torch.stack([torch.autograd.grad(logit, hidden, retain_graph=True)[0][0] for logit in logits])
+        found = {"gradient": slopes.norm(dim=-1)}  # times the hidden state it is nothing where a layer norm comes first
+        if hasattr(decoder, "attention"):  # what a decoder folds into may show none
+            with torch.no_grad(), self.hardware.autocast():
+                found["attention"] = read_attention(cast("Decoder", decoder), reading, wanted)[0]
+        return spans, {name: weights[:, : len(spans)].double().cpu().numpy() for name, weights in found.items()}
 
     def _read(self, texts: Sequence[str], words: Documents | None, scoring: Scoring) -> LiveReader:
         cache = _open_cache(scoring)

@@ -176,6 +176,12 @@ class FoldedLabelAttention(nn.Module):
         keys, values = self.to_key(states), self.to_value(states)
         return label_attention(queries, directions, keys, values, reading.mask, heads=self.heads, elements=self.elements) + constant
 
+    def attention(self, reading: Reading, labels: Tensor) -> Tensor:
+        """Attention [B, l, T], averaged over heads."""
+        states = self.norm(reading.hidden.to(self.to_key.weight.dtype))
+        queries = self.get_buffer("queries").index_select(0, labels)
+        return log_attention(queries, self.to_key(states), reading.mask, heads=self.heads).exp()
+
     def leave_out_tokens(self, reading: Reading, labels: Tensor) -> Tensor:
         """What each label's logit loses without each token [B, l, T]."""
         states = self.norm(reading.hidden.to(self.to_key.weight.dtype))

@@ -6,16 +6,19 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 from rich.console import Console
 
-from plant_cli.api import DataError, Passage, Request, Result, SilentReporter, Table
+from plant_cli.api import DataError, Passage, Reading, Request, Result, SilentReporter, Table
 from plant_cli.cli.output import OUTPUT_FORMS, _colour
 from plant_cli.data.store import StoredCorpus
 from plant_cli.registry import installed
 from plant_cli.runs.runner import RequestRunner
 from plant_cli.scoring.fused_scorers import FusedScorers
 from plant_cli.scoring.opened_models import open_model
+from plant_cli.scoring.top_labels import Scoring
 
 
 @pytest.fixture
@@ -129,14 +132,42 @@ def test_a_page_marks_the_words_and_fetches_nothing(run: Any, tmp_path: Path) ->
     assert "The whole text" in html
 
 
-def test_marked_words_are_measured_against_random_ones_and_gold_spans(run: Any) -> None:
-    result = run(measure="validation")
-    marked, drawn = (result.data[name] for name in ("marked words", "random words"))
-    assert [row[0] for row in result.tables[0].rows] == ["marked words", "random words"]
+SCORERS = {f"5 by {name}" for name in ("words", "titles", "neighbours", "linear")}
+NETWORK = {f"5 by {name}" for name in ("network", "attention", "gradient", "relevance")}
+
+
+@pytest.mark.parametrize(("kind", "ways"), [("scorers", SCORERS), ("planted", SCORERS | NETWORK)])
+def test_marked_words_are_measured_against_random_ones_and_gold_spans(run: Any, kind: str, ways: set[str]) -> None:
+    result = run(kind, measure="validation", scored=5)
+    names = [row[0] for row in result.tables[0].rows]
+    figures = {name: {key: bound["value"] for key, bound in result.data[name].items()} for name in names}
+    assert figures.keys() - ways == {"marked words", "random words", "5 random words"}
+    assert ways <= figures.keys()
+    marked, drawn = figures["marked words"], figures["random words"]
     assert result.data["pairs"] > 0
     assert marked["without"] > drawn["without"]
     assert marked["alone"] < drawn["alone"]
     assert 0 <= drawn["f1"] < marked["f1"] <= 1
+    for name in ways & {"5 by words", "5 by titles", "5 by relevance"}:
+        assert figures[name]["f1"] > figures["5 random words"]["f1"], name
+
+
+def test_attention_adds_up_and_gradients_are_those_of_the_hidden_states(run: Any, path: Path) -> None:
+    text, labels, step = "a fever and a cough", [3, 0], 0.02
+    run("planted", text=text)
+    model: Any = open_model(path).model
+    words = model.split([text])
+    spans, found = model.compare_tokens(text, words, labels)
+    assert found["attention"].sum(axis=1) == pytest.approx([1, 1], abs=1e-5)
+    assert found["gradient"].shape == (2, len(spans))
+    reading = model._read([text], words, Scoring(name="text", k=1, batch=1, reporter=SilentReporter())).read(np.array([0]))
+    moves = step * torch.eye(reading.hidden[0, 0].numel())
+    for token in range(len(spans)):
+        moved = torch.zeros(len(moves), *reading.hidden[0].shape).index_put((torch.arange(len(moves)), torch.tensor(token)), moves)
+        with torch.no_grad():
+            ends = [model.network.decoder(Reading.of(reading.hidden + way * moved, reading.mask.expand(len(moves), -1))) for way in (1, -1)]
+        slopes = (ends[0] - ends[1])[:, labels] / (2 * step)
+        assert found["gradient"][:, token] == pytest.approx(slopes.norm(dim=0).tolist(), rel=0.02, abs=1e-4)
 
 
 def test_marks_are_told_apart_without_colour() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plant_cli.evaluation.marked_words import _agree, _cut
+from plant_cli.evaluation.marked_words import _agree, _average, _cut
 
 TEXT = "Ça va: type 2, fever"
 BORDERS = np.array([[0, 2], [3, 5], [7, 13], [7, 11], [12, 13], [15, 20]])  # ça, va, type2, type, 2, fever
@@ -39,3 +39,12 @@ def test_agreement_with_spans(words: list[int], spans: list[list[int]], expected
 
 def test_no_spans_no_agreement() -> None:
     assert np.isnan(_agree(BORDERS, np.ones(6, dtype=np.bool_), np.zeros((0, 2), dtype=np.int64))).all()
+
+
+def test_means_are_over_pairs_and_intervals_over_documents() -> None:
+    rows = np.array([[4, np.nan, np.nan, 1.0, 0.0, 0.5]] * 3 + [[7, 2.0, -1.0, 0.0, 0.0, 0.5]])
+    found = _average(rows, seed=0)
+    assert (found.without.value, found.without.low, found.without.high) == (2.0, 2.0, 2.0)  # of one document
+    assert found.precision.value == 0.75
+    assert (found.precision.low, found.precision.high) == (0.0, 1.0)  # a draw may have one of the two alone
+    assert (found.recall.low, found.recall.high, found.f1.low) == (0.0, 0.0, 0.5)
