@@ -21,6 +21,7 @@ from plant_cli.api import (
     PlantableDecoder,
     RankLoss,
     Reading,
+    Reporter,
     ShortlistSpec,
     Split,
     UsageError,
@@ -284,6 +285,16 @@ def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
     )
 
 
+def warn_of_lost_order(name: str, before: Mapping[str, float], now: Mapping[str, float], reporter: Reporter) -> None:
+    """Warn if the sharpness that was chosen left less than half of the order of words that stage 1 planted, beyond a random order."""
+    chance = before[f"random {name}"]
+    if now[name] - chance < (before[name] - chance) / 2:
+        reporter.warn(
+            f"attention of sharpness {now['sharpness']:g} orders words hardly as relevance does: {name} {100 * now[name]:.1f}, "
+            f"{100 * before[name]:.1f} as planted, {100 * chance:.1f} in random order; --sharpness 1 keeps the planted order"
+        )
+
+
 def _go_on(earlier: EarlierNetwork, network: Network, prototypes: Prototypes | None, monitor: Monitor, figure: str) -> dict[str, float]:
     """The figures of an earlier network on the corpus that has grown; tables of new labels start from prototypes."""
     if prototypes is not None and earlier.new_labels:
@@ -386,11 +397,16 @@ def _train(given: Inputs, options: FinetuneOptions, setup: Setup, step: FineTuni
     def start() -> dict[str, float]:
         assert prototypes is not None
         validation, judge = monitor.validation, monitor.validation.judge
+        order = monitor.quality if options.init == "planted" else None
+        before = order() if order else {}
         figures = prototypes.choose_sharpness(validation, options.monitor, factors)
         if validation.scored is not None:
             gain = judge.gain(validation.run().whole, rank_scored(judge, validation.scored)[1])
             given.session.reporter.note(f"before training, the network changes what the scorers reach on validation by {gain}")
-        return monitor(figures)
+        now = monitor(figures)
+        if order:
+            warn_of_lost_order(order.name, before, now, given.session.reporter)
+        return now
 
     plant = None if prototypes is None else start
     if given.earlier is not None:

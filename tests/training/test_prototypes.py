@@ -20,6 +20,7 @@ from plant_cli.training import prototypes
 from plant_cli.training.checkpointing import trained_state
 from plant_cli.training.materials import Material
 from plant_cli.training.prototypes import SCALE, Prototypes
+from plant_cli.training.stage2 import warn_of_lost_order
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
 TEXTS = ["a fever and a cough", "fever", "a leg, broken in two places, and the arm", "the arm", "cough cough cough"]
@@ -159,3 +160,13 @@ def test_a_sharper_attention_must_be_clearly_better(small_network: Callable[...,
     given = iter(values)
     figures = make(small_network()).choose_sharpness(lambda: {"value": next(given)}, "value", (1.0, 0.5, 0.25))
     assert figures == {"sharpness": chosen, "value": dict(zip((0.25, 0.5, 1.0), values, strict=True))[chosen]}
+
+
+@pytest.mark.parametrize(("left", "warned"), [(0.71, False), (0.56, False), (0.54, True), (0.41, True)])
+def test_a_sharpness_that_destroys_the_planted_order_is_told(left: float, warned: bool) -> None:
+    listener = SilentReporter()
+    warn_of_lost_order("nDCG@5", {"nDCG@5": 0.7, "random nDCG@5": 0.4}, {"nDCG@5": left, "sharpness": 0.25}, listener)
+    assert [text.partition(":")[0] for text in listener.warnings] == [
+        "attention of sharpness 0.25 orders words hardly as relevance does"
+    ] * warned
+    assert all(f"nDCG@5 {100 * left:.1f}, 70.0 as planted, 40.0 in random order" in text for text in listener.warnings)
