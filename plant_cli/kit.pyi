@@ -111,6 +111,7 @@ from plant_cli.network.windows import split_layers as split_layers
 from plant_cli.relevance.mutual_information import divide_by_joint_entropy as divide_by_joint_entropy
 from plant_cli.relevance.mutual_information import entropy as entropy
 from plant_cli.relevance.mutual_information import mutual_information as mutual_information
+from plant_cli.scoring.lexical import GramColumns as GramColumns
 from plant_cli.scoring.lexical import count_pieces as count_pieces
 from plant_cli.scoring.lexical import cut_documents as cut_documents
 from plant_cli.scoring.lexical import cut_leads as cut_leads

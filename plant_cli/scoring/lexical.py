@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
@@ -14,10 +15,19 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, diags_array, hstack, vstack
 
-from plant_cli.api.scorers import Documents
+from plant_cli.api.scorers import Documents, short_ends
 from plant_cli.data.blocks import at_most, map_blocks
-from plant_cli.data.words import choose_columns
-from plant_cli.scoring.sparse_scores import LABELS_LISTED, SparseScores, cut_rows, keep_best, no_scores, score_blocks
+from plant_cli.data.words import LONGEST_REMEMBERED, choose_columns
+from plant_cli.scoring.sparse_scores import (
+    LABELS_LISTED,
+    LABELS_WRITTEN_OUT,
+    SparseScores,
+    cut_rows,
+    keep_best,
+    multiply_out,
+    no_scores,
+    score_blocks,
+)
 
 AnyFloats = npt.NDArray[np.floating[Any]]
 
@@ -122,6 +132,37 @@ def count_grams(words: Sequence[str], numbers: Mapping[str, int]) -> csr_array:
     return choose_columns(counts, columns, len(numbers))
 
 
+WORDS_ONCE, WORDS_KEPT = (
+    1 << 14,
+    1 << 16,
+)  # words of a vocabulary that are not looked up one by one any more, and words that are kept: 20 MB
+
+
+class GramColumns(dict[str, int]):
+    """The column of each n-gram. The columns of words that were cut are kept: new texts have mostly these."""
+
+    def __init__(self, grams: Iterable[str]) -> None:
+        super().__init__((gram, column) for column, gram in enumerate(grams))
+        self._kept: dict[str, bytes] = {}
+
+    def count(self, words: Sequence[str]) -> csr_array:
+        """How often each n-gram is in each of distinct words, csr [W, G] float64."""
+        rows = [self._kept.get(word) or self._cut(word) for word in words]
+        columns = np.frombuffer(bytearray().join(rows), dtype=np.int32)
+        ends = short_ends(np.cumsum([0, *map(len, rows)]) // columns.itemsize)
+        counts = csr_array((np.ones(len(columns)), columns, ends), shape=(len(words), len(self)))
+        counts.sum_duplicates()
+        return counts
+
+    def _cut(self, word: str) -> bytes:
+        columns = array("i", [self[gram] for gram in cut_word(word) if gram in self]).tobytes()
+        if len(self._kept) >= WORDS_KEPT:
+            self._kept.clear()
+        if len(word) <= LONGEST_REMEMBERED:
+            self._kept[word] = columns
+        return columns
+
+
 Ints = npt.NDArray[np.int64]
 
 
@@ -130,6 +171,8 @@ def cut_vocabulary(documents: Documents, columns: Mapping[str, int]) -> csr_arra
 
     Documents of one vocabulary (passages of others, some of others) share it: their counts times it are counts of n-grams.
     """
+    if isinstance(columns, GramColumns) and len(documents.vocabulary) <= WORDS_ONCE:
+        return columns.count(documents.vocabulary)
     return count_grams(documents.vocabulary, columns).astype(np.float64)
 
 
@@ -352,19 +395,19 @@ AnyInts = npt.NDArray[np.integer[Any]]
 
 
 def score_passages(
-    passages: csr_array, document_of: AnyInts, names: csr_array, label_of: AnyInts, shape: tuple[int, int], k: int = LABELS_LISTED
+    passages: csr_array, document_of: AnyInts, by_term: csr_array, label_of: AnyInts, shape: tuple[int, int], k: int = LABELS_LISTED
 ) -> SparseScores:
     """The highest cosine of a passage of each document with a name of each label: long documents name a label in one place.
 
     Args:
         passages: tf-idf vectors, csr [S, G] with rows of length 1.
         document_of: document of each passage [S], rising.
-        names: of labels, csr [M, G] likewise.
+        by_term: those of names of labels likewise, csr [G, M].
         label_of: label of each name [M].
         shape: documents B and labels L.
         k: labels kept of each document.
     """
-    by_term, (documents, labels) = csr_array(names.T), shape
+    documents, labels = shape
     passages_each = -(-len(document_of) // max(1, documents))
 
     def score(block: slice) -> csr_array:
@@ -372,13 +415,18 @@ def score_passages(
 
         def fold(part: slice) -> csr_array:
             rows = slice(first + part.start, first + part.stop)
-            cosines = csr_array(passages[rows] @ by_term)
-            return fold_highest(cosines, document_of[rows] - block.start, label_of, (block.stop - block.start, labels))
+            owners = document_of[rows] - block.start
+            if by_term.shape[1] > LABELS_WRITTEN_OUT:
+                cosines = csr_array(passages[rows] @ by_term)
+            else:
+                owners, firsts = np.unique(owners, return_index=True)
+                cosines = csr_array(np.maximum.reduceat(multiply_out(passages[rows], by_term), firsts))
+            return fold_highest(cosines, owners, label_of, (block.stop - block.start, labels))
 
-        parts = list(cut_rows(last - first, names.shape[0])) or [slice(0, 0)]  # one document may have very many passages
+        parts = list(cut_rows(last - first, by_term.shape[1])) or [slice(0, 0)]  # one document may have very many passages
         return reduce(csr_array.maximum, map(fold, parts))
 
-    return score_blocks(documents, labels, score, k, held=names.shape[0] * max(1, passages_each))
+    return score_blocks(documents, labels, score, k, held=by_term.shape[1] * max(1, passages_each))
 
 
 def fold_highest(values: csr_array, row_of: AnyInts, column_of: AnyInts, shape: tuple[int, int]) -> csr_array:

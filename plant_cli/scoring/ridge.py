@@ -10,20 +10,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csc_array, csr_array, vstack
+from scipy.sparse import csr_array, vstack
 
 from plant_cli.api.scorers import short_ends
 from plant_cli.data.blocks import count_workers, cut_blocks, map_blocks, top_k
 from plant_cli.data.stopping import stop_if_asked
 from plant_cli.data.words import choose_columns
 from plant_cli.scoring.lexical import cut_by_words
-from plant_cli.scoring.sparse_scores import cut_rows, keep_best
+from plant_cli.scoring.sparse_scores import cut_rows, keep_best, multiply_out
 
 Floats32 = npt.NDArray[np.float32]
 AnyInts = npt.NDArray[np.integer[Any]]
 DENSE_FROM = 20  # a term of one document in so many, or more, is multiplied densely
 DENSE = 1 << 28  # entries of the dense part, at most
-DOCUMENTS_ADDED = 32  # whose products are added up at a time
 BY_TERM_FROM = 8  # documents from which it pays to have the training documents by term
 
 
@@ -39,14 +38,7 @@ class Similarity:
             return np.ascontiguousarray((self.train @ documents.T.toarray()).T, dtype=np.float32)
         frequent, place, rare = self._by_term
         products: Floats32 = documents[:, np.flatnonzero(place < 0)].toarray().astype(np.float32, copy=False) @ frequent
-        others = choose_columns(documents, place, rare.shape[0])
-        for block in cut_rows(documents.shape[0], 1, DOCUMENTS_ADDED):  # a sparse product would list what is added up here
-            ends, shape = others.indptr[block.start : block.stop + 1], products[block].shape
-            lists, weights = rare[others.indices[ends[0] : ends[-1]]], others.data[ends[0] : ends[-1]]
-            owners = np.repeat(np.arange(shape[0], dtype=np.int32) * shape[1], np.diff(ends))
-            places = lists.indices + np.repeat(owners, np.diff(lists.indptr))
-            cells = csc_array((lists.data, places, lists.indptr), shape=(shape[0] * shape[1], len(weights)))
-            products[block] += (cells @ weights).reshape(shape)
+        products += multiply_out(choose_columns(documents, place, rare.shape[0]), rare)
         return products
 
     @cached_property

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csc_array, csr_array, vstack
 
 from plant_cli.api.options import FIXED_SEED
 from plant_cli.data.blocks import at_most, top_k, work_ahead
@@ -25,6 +25,7 @@ DOCUMENT_LABEL_PAIRS = 1 << 24  # (document, label) pairs held at a time by each
 BYTES_OF_A_PAIR = 48  # several numbers of each are held
 BLOCKS_TOGETHER = 8  # threads, at most
 LABELS_WRITTEN_OUT = 1 << 14  # labels up to which products for all of them are written out, zeros too
+ROWS_TOGETHER = 32  # whose products are added up at a time
 DOCUMENTS_BETWEEN_CHECKS = 64  # documents ranked between two checks whether the user stops
 
 
@@ -230,6 +231,19 @@ def cut_folds(documents: int, wanted: int) -> list[Ints]:
     number = -(-wanted // max(1, documents // DOCUMENTS_PER_LEFT_OUT))
     fold = np.random.default_rng(FIXED_SEED).permutation(wanted) % max(1, number)
     return [np.flatnonzero(fold == part) for part in range(number)]
+
+
+def multiply_out(left: csr_array, right: csr_array) -> Floats32:
+    """Products of csr [B, V] and csr [V, M] float32, as an array [B, M]: a sparse product would list what is added up here."""
+    products = np.zeros((left.shape[0], right.shape[1]), dtype=np.float32)
+    for block in cut_rows(len(products), 1, ROWS_TOGETHER):
+        ends, shape = left.indptr[block.start : block.stop + 1], products[block].shape
+        lists, weights = right[left.indices[ends[0] : ends[-1]]], left.data[ends[0] : ends[-1]]
+        owners = np.repeat(np.arange(shape[0], dtype=np.int32) * shape[1], np.diff(ends))
+        places = lists.indices + np.repeat(owners, np.diff(lists.indptr))
+        cells = csc_array((lists.data, places, lists.indptr), shape=(shape[0] * shape[1], len(weights)))
+        products[block] = (cells @ weights).reshape(shape)
+    return products
 
 
 def multiply_best(documents: csr_array, by_term: csr_array, k: int = LABELS_LISTED) -> SparseScores:

@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 
 from plant_cli.api import Documents, FittedScorer, Reason, ScorerInput
 from plant_cli.kit import (
+    GramColumns,
     count_pieces,
     cut_documents,
     cut_leads,
@@ -104,8 +105,12 @@ class TitleScorer:
     labels: int  # L
 
     @cached_property
-    def _places(self) -> Mapping[str, int]:
-        return {piece: place for place, piece in enumerate(self.pieces)}
+    def _places(self) -> GramColumns:
+        return GramColumns(self.pieces)
+
+    @cached_property
+    def _by_piece(self) -> csr_array:
+        return csr_array(self.vectors.T)
 
     def _cut(self, documents: Documents) -> csr_array:
         return cut_vocabulary(documents, self._places)
@@ -114,7 +119,7 @@ class TitleScorer:
         """Views: the whole document, its best passage, its beginning."""
         views = self._view_one(documents) if len(documents) == 1 else self._view(documents)
         shape = len(documents), self.labels
-        return [score_passages(vectors, owners, self.vectors, self.label_of, shape).matrix for _, owners, vectors in views]
+        return [score_passages(vectors, owners, self._by_piece, self.label_of, shape).matrix for _, owners, vectors in views]
 
     def _view(self, documents: Documents) -> Iterator[View]:
         every, pieces = np.arange(len(documents)), self._cut(documents)

@@ -15,6 +15,7 @@ from scipy.sparse import csr_array, eye_array, hstack
 
 from plant_cli.api import Documents, Reason, Reporter, SilentReporter
 from plant_cli.kit import (
+    GramColumns,
     NearestDocuments,
     Share,
     Similarity,
@@ -43,7 +44,7 @@ DOCUMENTS_COUNTED = 1 << 14  # that are counted at a time
 Loaded = TypeVar("Loaded")
 
 
-class NumberedTerms(dict[str, int]):
+class NumberedTerms(GramColumns):
     """The column of each term, in order; one object for all vectorisers that were loaded with the same."""
 
     @classmethod
@@ -52,7 +53,7 @@ class NumberedTerms(dict[str, int]):
         key = packed.tobytes()
         terms = _TERMS.get(key)
         if terms is None:
-            _TERMS[key] = terms = cls(zip(unpack_strings(packed), count(), strict=False))
+            _TERMS[key] = terms = cls(unpack_strings(packed))
         return terms
 
 

@@ -22,6 +22,7 @@ from plant_cli.network.tensors import pack_matrix, pack_strings, unpack_matrix, 
 from plant_cli.relevance.mutual_information import mutual_information
 from plant_cli.scoring.lexical import (
     WEIGHT_OF_NUMBERS,
+    GramColumns,
     count_pieces,
     cut_by_words,
     cut_documents,
@@ -70,10 +71,15 @@ def test_counting_by_another_vocabulary() -> None:
     assert count_known(number_words([]), places).shape == (0, 3)
 
 
-def test_counting_pieces() -> None:
+@pytest.mark.parametrize("kept", [None, 0, 99])
+def test_counting_pieces(kept: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     documents = number_words(WORDS)
     pieces = sorted({piece for words in WORDS[:2] for word in words for piece in cut_word(word)})
     places = {piece: place for place, piece in enumerate(pieces)}
+    if kept is not None:
+        monkeypatch.setattr("plant_cli.scoring.lexical.WORDS_KEPT", kept)
+        places = GramColumns(pieces)
+        assert cut_vocabulary(number_words(WORDS[1:]), places).dtype == np.float64
     found = count_pieces(documents.counts, cut_vocabulary(documents, places)).toarray()
     for row, words in enumerate(WORDS):
         expected = Counter(piece for word in words for piece in cut_word(word))
@@ -176,20 +182,23 @@ def draw_vectors(rows: int, seed: int) -> csr_array:
 
 def test_a_label_has_the_score_of_its_best_name_and_one_without_names_has_none() -> None:
     documents, names, label_of = draw_vectors(5, 0), draw_vectors(6, 1), np.array([3, 0, 3, 1, 3, 0])
-    found = score_passages(documents, np.arange(5), names, label_of, (5, 4), k=99).matrix.toarray()
+    found = score_passages(documents, np.arange(5), csr_array(names.T), label_of, (5, 4), k=99).matrix.toarray()
     cosines = documents.toarray() @ names.toarray().T
     plain = [[max([row[name] for name in range(6) if label_of[name] == label], default=0.0) for label in range(4)] for row in cosines]
     np.testing.assert_allclose(found, plain, atol=1e-7)
     assert not found[:, 2].any()
 
 
-@pytest.mark.parametrize("pairs", [1, 20, 10_000])
-def test_a_document_has_the_score_of_its_best_passage_in_blocks_of_any_size(pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("pairs", "written_out"), [(1, 9), (20, 9), (10_000, 9), (20, 0)])
+def test_a_document_has_the_score_of_its_best_passage_in_blocks_of_any_size(
+    pairs: int, written_out: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plant_cli.scoring.lexical.LABELS_WRITTEN_OUT", written_out)
     monkeypatch.setattr("plant_cli.scoring.sparse_scores.cut_rows", lambda rows, width, most: cut_rows(rows, width, pairs))
     monkeypatch.setattr("plant_cli.scoring.lexical.cut_rows", lambda rows, width: cut_rows(rows, width, pairs))  # within a document
     passages, document_of = draw_vectors(7, 2), np.array([0, 0, 0, 2, 2, 3, 3])  # the second document has none
     names, label_of = draw_vectors(5, 3), np.array([0, 1, 1, 2, 0])
-    found = score_passages(passages, document_of, names, label_of, (4, 3), k=99).matrix.toarray()
+    found = score_passages(passages, document_of, csr_array(names.T), label_of, (4, 3), k=99).matrix.toarray()
     cosines = passages.toarray() @ names.toarray().T
     plain = [[cosines[np.ix_(document_of == d, label_of == label)].max(initial=0.0) for label in range(3)] for d in range(4)]
     np.testing.assert_allclose(found, plain, atol=1e-7)
@@ -199,7 +208,7 @@ def test_few_names_of_many_labels_take_no_array_of_documents_and_labels() -> Non
     labels, documents = 50_000, 2000
     passages, names = draw_vectors(documents, 2), draw_vectors(5, 3)
     tracemalloc.start()
-    score_passages(passages, np.arange(documents), names, np.arange(5), (documents, labels))
+    score_passages(passages, np.arange(documents), csr_array(names.T), np.arange(5), (documents, labels))
     held = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert held < 8 * labels * documents / 10
