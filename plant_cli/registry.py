@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from functools import cache
@@ -55,6 +55,10 @@ class Registry:
         self._owners: dict[tuple[str, str], list[tuple[Spec, PluginRecord]]] = defaultdict(list)
         self._manager = pluggy.PluginManager(ENTRY_POINT_GROUP)
         self._manager.add_hookspecs(HOOK_SPECS)
+
+    def __reduce__(self) -> tuple[Callable[[], Registry], tuple[()]]:
+        """In another process: the plugins that are installed."""
+        return installed, ()
 
     def load(self, points: Iterable[EntryPoint]) -> None:
         """Load the plugins of entry points; one that fails is recorded as broken."""

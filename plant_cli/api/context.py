@@ -169,6 +169,8 @@ class Request:
     """Continue unfinished work."""
     seeds: int = 1
     """With how many seeds a recipe is run."""
+    jobs: int = 1
+    """How many steps of a recipe run side by side."""
     grow: bool = False
     """Read the corpus of the run again, which may have grown, and make anew what follows from it."""
     deadline: float | None = None

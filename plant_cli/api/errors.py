@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 
 class PlantError(Exception):
@@ -26,6 +28,9 @@ class PlantError(Exception):
         self.where = where
         self.expected = expected
         self.todo = todo
+
+    def __reduce__(self) -> tuple[Any, ...]:  # an error reaches the process that began this one
+        return partial(type(self), where=self.where, expected=self.expected, todo=self.todo), (self.what,)
 
     def __str__(self) -> str:
         return f"{self.what} (where: {self.where}; expected: {self.expected}; what to do: {self.todo})"

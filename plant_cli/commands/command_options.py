@@ -229,6 +229,9 @@ class RunOptions(Options):
 
     recipe: str = option(help="The recipe, a file or the name of a shipped one.", argument=True)
     seeds: int = everyday(1, "Train with this many seeds, from the recipe's on; stages that do not depend on the seed run once.", ge=1)
+    jobs: int = everyday(
+        1, "Stages at work at once, each in a process of its own with its share of the cores; one card serves several.", ge=1
+    )
     smoke: bool = everyday(False, "Only try it out: 16 documents of each split, and two steps of each training; figures mean nothing.")
 
 

@@ -28,7 +28,7 @@ def make_request(request: Request, options: RunOptions, sets: Sequence[str] = ()
         recipe = expand_changes(merge_layers(load_recipe(options.recipe), parse_sets(sets).only({NAMED_CHANGES})), request.registry)
         sets = (*_smoke(recipe), *sets)
     flags = {section: given for section, given in request.flags.items() if section in SHARED_SECTIONS}
-    return replace(request, recipe=options.recipe, seeds=options.seeds, sets=sets, flags=flags)
+    return replace(request, recipe=options.recipe, seeds=options.seeds, jobs=options.jobs, sets=sets, flags=flags)
 
 
 def _smoke(recipe: RecipeLayer) -> Iterator[str]:

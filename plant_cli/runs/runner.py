@@ -19,6 +19,7 @@ from plant_cli.runs.machine import find_shortage
 from plant_cli.runs.recipes import RecipeLayer, load_recipe, merge_layers, parse_command, read_run_recipe, write_recipe
 from plant_cli.runs.repetition import repeat
 from plant_cli.runs.session import Interruption
+from plant_cli.runs.side_by_side import run_side_by_side
 from plant_cli.runs.stage_context import RunContext
 from plant_cli.runs.steps import Consent, Step, check_sections, find_choices, resolve_step, resolve_steps
 
@@ -74,7 +75,7 @@ class RequestRunner:
         All are validated before the first runs. Shared sections come from the recipe alone, not from earlier stages of
         the run, so that one recipe always means one experiment. Under several seeds the stages of training are repeated.
         """
-        steps = resolve_steps(self._recipe, self._over, self.request.registry)
+        steps = self._steps()
         inner = next((step.spec.name for step in steps if step.spec.locks), None)
         if inner is not None:
             raise RecipeError(
@@ -83,24 +84,39 @@ class RequestRunner:
                 expected="sections of stages, and of actions that only read",
                 todo="use `extends:` to build on another recipe; run the command by itself before or after",
             )
-        if self.request.seeds > 1:
-            steps = resolve_steps(
-                repeat(merge_layers(self._recipe, self._over), steps, self.request.seeds, self.request.registry),
-                RecipeLayer(),
-                self.request.registry,
-            )
         with self._hold("a recipe") as run:
             if not self.request.grow:
                 refuse_changed_sources(run)
+            if self.request.jobs > 1:
+                late: list[Step] = []  # they look at all that the others made
+                for step in steps:
+                    if not step.spec.writes or step.spec.compares or any(step.spec.name in other.spec.feeds for other in late):
+                        late.append(step)
+                yield from run_side_by_side(self, [step for step in steps if step not in late], run)
+                steps = late
             for step in steps:
-                if self.interruption.requested:
-                    raise Interrupted(
-                        f"stopped before '{step.name}'",
-                        where=str(run.path),
-                        expected="every step of the recipe",
-                        todo="run it again with --resume",
-                    )
+                self._require_going_on(step.name, run)
                 yield self._write(step, may_skip=True) if step.spec.writes else self._act(step)
+
+    def run_below(self, name: str) -> StepResult:
+        """Run one step of the recipe, in a process of its own; the one that started it holds the lock."""
+        self._run = Run.open(self.request.run_path)
+        with self.interruption:
+            return self._write(next(step for step in self._steps() if step.name == name), may_skip=True)
+
+    def _steps(self) -> list[Step]:
+        """The steps of the request's recipe, repeated for its seeds."""
+        steps = resolve_steps(self._recipe, self._over, self.request.registry)
+        if self.request.seeds == 1:
+            return steps
+        recipe = repeat(merge_layers(self._recipe, self._over), steps, self.request.seeds, self.request.registry)
+        return resolve_steps(recipe, RecipeLayer(), self.request.registry)
+
+    def _require_going_on(self, name: str, run: Run) -> None:
+        if self.interruption.requested:
+            raise Interrupted(
+                f"stopped before '{name}'", where=str(run.path), expected="every step of the recipe", todo="run it again with --resume"
+            )
 
     def resolve(self, name: str, tag: str | None, flags: Mapping[str, Mapping[str, Any]] | None = None) -> Step:
         """The step of the request: shared sections of earlier stages < recipe < options of the resumed stage < `--set` < flags."""

@@ -1,0 +1,135 @@
+"""Steps of a recipe side by side: those that do not wait for one another run in processes of their own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from plant_cli.api import Request, ResourceError, SilentReporter, StepResult
+from plant_cli.api.context import join_tag
+from plant_cli.runs.folder import Run
+from plant_cli.runs.processes import default_threads
+from plant_cli.runs.repetition import mark_seed, split_seed
+from plant_cli.runs.steps import Step
+
+if TYPE_CHECKING:
+    from plant_cli.runs.runner import RequestRunner
+
+LOOK = 0.2  # seconds after which a request to stop is seen
+
+
+def run_side_by_side(runner: RequestRunner, steps: Sequence[Step], run: Run) -> list[StepResult]:
+    """Run steps that write, as many at a time as the request has jobs, each after all that it reads; their results in the same order.
+
+    Processes are begun once and take one step after the other. The caller holds the lock of the run for all of them. After a failure,
+    or once the user asked to stop, no further step begins; those at work end, or stop where `--resume` can go on.
+
+    Raises:
+        PlantError: a step failed, or was stopped.
+        ResourceError: a process was killed.
+    """
+    jobs, say = runner.request.jobs, runner.request.reporter.note
+    request = replace(runner.request, reporter=SilentReporter(), speak=None)
+    results: dict[str, StepResult] = {}
+    waiting, running, stopping = list(steps), dict[Future[StepResult], str](), False
+    failure: BaseException | None = None
+    with _threads_shared(jobs), runner.request.reporter.progress("steps", len(steps), "steps") as task, _pool(jobs) as pool:
+        while running or (waiting and failure is None and not stopping):
+            if runner.interruption.requested and not stopping:
+                stopping = True
+                _stop_processes()
+            room = (
+                0 if stopping or failure else (jobs if results or run.header.data_hash else 1) - len(running)
+            )  # the first one makes the corpus
+            unfinished = {*(step.name for step in waiting), *running.values()}
+            for step in [step for step in waiting if not find_awaited(step, steps) & unfinished][: max(0, room)]:
+                waiting.remove(step)
+                say(f"{step.name}: start")
+                running[pool.submit(_work, request, step.name)] = step.name
+            for done in wait(running, timeout=LOOK, return_when=FIRST_COMPLETED).done:
+                name = running.pop(done)
+                error = done.exception()
+                if error is None:
+                    results[name] = done.result()
+                    task.advance()
+                    say(f"{name}: unchanged, skipped" if done.result().unchanged else f"{name}: done in {done.result().seconds:.0f} s")
+                    record = run.folder(name).record()
+                    for warning in [] if record is None or done.result().unchanged else record.warnings:
+                        runner.request.reporter.warn(f"{name}: {warning}")
+                failure = failure or (_killed(name) if isinstance(error, BrokenProcessPool) else error)
+    if failure is not None:
+        raise failure
+    return [results[step.name] for step in steps if step.name in results]
+
+
+def find_awaited(step: Step, steps: Iterable[Step]) -> set[str]:
+    """Names of the steps that have to end before this one begins: for each stage that it reads, the one of its tag and seed."""
+    names, (tag, seed) = {other.name for other in steps}, split_seed(step.tag)
+    awaited = set()
+    for stage in {other.spec.name for other in steps if step.spec.name in other.spec.feeds or other.spec.name in step.spec.reads}:
+        given = step.values.get(step.spec.reads[stage]) if stage in step.spec.reads else tag
+        candidates = [given, None] if seed is None else [mark_seed(given, seed), given, mark_seed(None, seed), None]
+        awaited |= set([name for candidate in candidates if (name := join_tag(stage, candidate)) in names][:1])
+    return awaited
+
+
+def _killed(name: str) -> ResourceError:
+    return ResourceError(
+        f"the process of '{name}' was ended from outside",
+        where="--jobs",
+        expected="memory for all processes at once, on the card, too",
+        todo="run the same command again with --resume and fewer --jobs",
+    )
+
+
+@contextmanager
+def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
+    pool = ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_begin)
+    try:
+        yield pool
+    finally:
+        _stop_processes()
+        pool.shutdown(cancel_futures=True)
+
+
+def _stop_processes() -> None:
+    """A step at work stops at its next checkpoint, the second time at once; a process without one goes on."""
+    for process in multiprocessing.active_children():
+        process.terminate()
+
+
+def _begin() -> None:
+    """Leave signals to the parent, which passes on the first, and end with it: another command may then work in the run."""
+    os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # between two steps
+    sys.stdout = sys.stderr  # what plugins print is no result
+    parent = multiprocessing.parent_process()
+    threading.Thread(target=lambda: (parent and parent.join(), os._exit(1)), daemon=True).start()
+
+
+def _work(request: Request, name: str) -> StepResult:
+    from plant_cli.runs.runner import RequestRunner
+
+    return RequestRunner(request).run_below(name)
+
+
+@contextmanager
+def _threads_shared(jobs: int) -> Iterator[None]:
+    """Within it new processes take their share of the cores."""
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = str(max(1, default_threads() // jobs))
+    try:
+        yield
+    finally:
+        os.environ.pop("OMP_NUM_THREADS")
+        if before is not None:
+            os.environ["OMP_NUM_THREADS"] = before
