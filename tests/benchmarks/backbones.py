@@ -2,7 +2,8 @@
 
 `python -m tests.benchmarks.backbones --json FILE` needs a GPU; `--scale small` runs the same code on a processor in about a minute.
 `reading` is the frozen model's pass over a batch, which stage 1 does once; `planting` is a step of stage 1 on the states it keeps;
-`ours` is a step of stage 2 with adapter and label attention, `started` the same without CUDA graphs; `reference` is the same step with
+`scoring` finds the 100 best labels of each document from kept states; `ours` is a step of stage 2 with adapter and label attention,
+`started` the same without CUDA graphs; `reference` is the same step with
 transformers, peft and PLM-CA's dense label attention. A step's `share` is the share of the rate of one large matrix product that its own
 products, recomputed ones included, reach; `bound_seconds` is the time of ours at that rate. Memory is all that the device holds (of a
 processor: that the process has held so far).
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -33,7 +35,7 @@ from scipy.sparse import csr_array
 from torch import Tensor, nn
 from torch.nn import functional
 
-from plant_cli.api import DecoderShape, MachineSection, ModelSection, PlantError, Reading, Split, TokenBatch
+from plant_cli.api import DecoderShape, MachineSection, ModelSection, PlantError, Reading, SilentReporter, Split, TokenBatch
 from plant_cli.data.labels import LabelTable
 from plant_cli.data.word_analysis import PLAIN
 from plant_cli.data.words import number_words
@@ -42,8 +44,11 @@ from plant_cli.network.hardware import Hardware, choose_hardware
 from plant_cli.network.profile import CausalOptions
 from plant_cli.network.quantization import add_adapter
 from plant_cli.network.reading import LiveReader, lengths
+from plant_cli.network.state_cache import STATES, CachedReader
 from plant_cli.relevance.relevance_table import RelevanceTable
 from plant_cli.runs.machine import describe_device, peak_memory_gb
+from plant_cli.scoring.network_scores import score_documents
+from plant_cli.scoring.top_labels import Scoring
 from plant_cli.training.planting import Planter, Planting
 from plant_cli.training.stage2 import FineTuning
 from plant_cli.training.throughput import count_operations, matrix_rate, time_fastest
@@ -158,6 +163,24 @@ def planting(case: Case) -> Step:
     return training(list(decoder.parameter_roles()["attention"]), lambda: step(case.rows, epoch=0, seed=0)[0])
 
 
+def scoring(case: Case) -> Step:
+    network = case.network(case.decoder())
+    network.freeze_backbone()
+    folder = TemporaryDirectory()
+    draw = np.random.default_rng(2)
+    kept = draw.standard_normal((int(lengths(case.tokens).sum()), case.config.hidden_size), dtype=np.float32)
+    stored = torch.from_numpy(kept).to(case.hardware.dtype)
+    (Path(folder.name) / STATES).write_bytes((stored.view(torch.int16) if stored.dtype == torch.bfloat16 else stored).numpy().tobytes())
+    reader = CachedReader(Path(folder.name), LiveReader(network, case.tokens, case.hardware), None)
+    asked = Scoring(name="documents", k=100, batch=len(case.split), reporter=SilentReporter())
+
+    def step() -> object:
+        assert folder.name
+        return score_documents(network, reader, case.hardware, asked)
+
+    return step
+
+
 def ours(case: Case) -> Step:
     network = case.network(case.decoder()).train()
     reader = LiveReader(network, case.tokens, case.hardware)
@@ -199,7 +222,7 @@ def training(parameters: list[nn.Parameter], loss: Callable[[], Tensor]) -> Step
 
 
 DEFAULT: dict[str, Callable[[Case], Step]] = {"reading": reading, "planting": planting, "ours": ours, "reference": reference}
-CONTENDERS = {**DEFAULT, "started": lambda case: ours(replace(case, graphs=False))}
+CONTENDERS = {**DEFAULT, "started": lambda case: ours(replace(case, graphs=False)), "scoring": scoring}
 
 
 def measure(case: Case, prepare: Callable[[Case], Step], repeats: int, rate: float) -> Figures:

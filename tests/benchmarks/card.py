@@ -58,8 +58,8 @@ PARTS: Mapping[str, Part] = {
     "ranking": Part(module="tests.benchmarks.ranking", arguments="--device cuda", small="--items 8 --lists 4 --repeats 1", seconds=40),
     "smollm2": Part(
         module="tests.benchmarks.backbones",
-        arguments="--family smollm2 --positions 1024 --documents 32 --contenders ours started reference --repeats 5",
-        small="--scale small --family smollm2 --contenders ours started --repeats 1",
+        arguments="--family smollm2 --positions 1024 --documents 32 --contenders ours started scoring reference --repeats 5",
+        small="--scale small --family smollm2 --contenders ours started scoring --repeats 1",
         seconds=60,
     ),
     "mistral": Part(
