@@ -37,6 +37,11 @@ def run_recipe(request: Request) -> list[StepResult]:
     return list(RequestRunner(request).run_all())
 
 
+def run_below(request: Request, name: str) -> StepResult:
+    """Run one step of the request's recipe in a process of its own; the one that started it holds the lock."""
+    return RequestRunner(request).run_below(name)
+
+
 def print_config(request: Request, name: str, tag: str | None = None) -> str:
     """What `run_stage` would run with, as a recipe in YAML."""
     step = RequestRunner(request).resolve(name, tag)
@@ -92,14 +97,14 @@ class RequestRunner:
                 for step in steps:
                     if not step.spec.writes or step.spec.compares or any(step.spec.name in other.spec.feeds for other in late):
                         late.append(step)
-                yield from run_side_by_side(self, [step for step in steps if step not in late], run)
+                yield from run_side_by_side(self, [step for step in steps if step not in late], run, run_below)
                 steps = late
             for step in steps:
                 self._require_going_on(step.name, run)
                 yield self._write(step, may_skip=True) if step.spec.writes else self._act(step)
 
     def run_below(self, name: str) -> StepResult:
-        """Run one step of the recipe, in a process of its own; the one that started it holds the lock."""
+        """See the function of this name."""
         self._run = Run.open(self.request.run_path)
         with self.interruption:
             return self._write(next(step for step in self._steps() if step.name == name), may_skip=True)

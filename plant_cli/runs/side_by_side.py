@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 LOOK = 0.2  # seconds after which a request to stop is seen
 
 
-def run_side_by_side(runner: RequestRunner, steps: Sequence[Step], run: Run) -> list[StepResult]:
+def run_side_by_side(
+    runner: RequestRunner, steps: Sequence[Step], run: Run, work: Callable[[Request, str], StepResult]
+) -> list[StepResult]:
     """Run steps that write, as many at a time as the request has jobs, each after all that it reads; their results in the same order.
 
-    Processes are begun once and take one step after the other. The caller holds the lock of the run for all of them. After a failure,
+    `work` runs the step of a name in one of the processes, which are begun once and take one step after the other. The caller holds the lock of the run for all of them. After a failure,
     or once the user asked to stop, no further step begins; those at work end, or stop where `--resume` can go on.
 
     Raises:
@@ -54,7 +56,7 @@ def run_side_by_side(runner: RequestRunner, steps: Sequence[Step], run: Run) -> 
             for step in [step for step in waiting if not find_awaited(step, steps) & unfinished][: max(0, room)]:
                 waiting.remove(step)
                 say(f"{step.name}: start")
-                running[pool.submit(_work, request, step.name)] = step.name
+                running[pool.submit(work, request, step.name)] = step.name
             for done in wait(running, timeout=LOOK, return_when=FIRST_COMPLETED).done:
                 name = running.pop(done)
                 error = done.exception()
@@ -114,12 +116,6 @@ def _begin() -> None:
     sys.stdout = sys.stderr  # what plugins print is no result
     parent = multiprocessing.parent_process()
     threading.Thread(target=lambda: (parent and parent.join(), os._exit(1)), daemon=True).start()
-
-
-def _work(request: Request, name: str) -> StepResult:
-    from plant_cli.runs.runner import RequestRunner
-
-    return RequestRunner(request).run_below(name)
 
 
 @contextmanager
