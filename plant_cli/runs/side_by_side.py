@@ -32,8 +32,9 @@ def run_side_by_side(
 ) -> list[StepResult]:
     """Run steps that write, as many at a time as the request has jobs, each after all that it reads; their results in the same order.
 
-    `work` runs the step of a name in one of the processes, which are begun once and take one step after the other. The caller holds the lock of the run for all of them. After a failure,
-    or once the user asked to stop, no further step begins; those at work end, or stop where `--resume` can go on.
+    `work` runs the step of a name in one of the processes, which are begun once and take one step after the other. The caller holds the
+    lock of the run for all of them. After a failure, or once the user asked to stop, no further step begins; those at work end, or stop
+    where `--resume` can go on.
 
     Raises:
         PlantError: a step failed, or was stopped.
