@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from plant_cli.api import Request, ResourceError, SilentReporter, StepResult
+from plant_cli.api import Reporter, Request, ResourceError, SilentReporter, StepResult
 from plant_cli.api.context import join_tag
 from plant_cli.runs.folder import Run
 from plant_cli.runs.processes import default_threads
@@ -60,18 +60,24 @@ def run_side_by_side(
                 running[pool.submit(work, request, step.name)] = step.name
             for done in wait(running, timeout=LOOK, return_when=FIRST_COMPLETED).done:
                 name = running.pop(done)
-                error = done.exception()
-                if error is None:
-                    results[name] = done.result()
-                    task.advance()
-                    say(f"{name}: unchanged, skipped" if done.result().unchanged else f"{name}: done in {done.result().seconds:.0f} s")
-                    record = run.folder(name).record()
-                    for warning in [] if record is None or done.result().unchanged else record.warnings:
-                        runner.request.reporter.warn(f"{name}: {warning}")
-                failure = failure or (_killed(name) if isinstance(error, BrokenProcessPool) else error)
+                failure = failure or _take(done, name, results, run, runner.request.reporter)
+                task.advance()
     if failure is not None:
         raise failure
     return [results[step.name] for step in steps if step.name in results]
+
+
+def _take(done: Future[StepResult], name: str, results: dict[str, StepResult], run: Run, reporter: Reporter) -> BaseException | None:
+    """Add the result of a step that ended; or give its error."""
+    error = done.exception()
+    if error is not None:
+        return _killed(name) if isinstance(error, BrokenProcessPool) else error
+    results[name] = result = done.result()
+    reporter.note(f"{name}: unchanged, skipped" if result.unchanged else f"{name}: done in {result.seconds:.0f} s")
+    record = run.folder(name).record()
+    for warning in [] if record is None or result.unchanged else record.warnings:
+        reporter.warn(f"{name}: {warning}")
+    return None
 
 
 def find_awaited(step: Step, steps: Iterable[Step]) -> set[str]:
