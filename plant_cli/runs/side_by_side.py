@@ -12,9 +12,10 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from plant_cli.api import Reporter, Request, ResourceError, SilentReporter, StepResult
+from plant_cli.api import Reporter, Request, ResourceError, SilentReporter, StepResult, Task
 from plant_cli.api.context import join_tag
 from plant_cli.runs.folder import Run
 from plant_cli.runs.processes import default_threads
@@ -40,28 +41,33 @@ def run_side_by_side(
         PlantError: a step failed, or was stopped.
         ResourceError: a process was killed.
     """
-    jobs, say = runner.request.jobs, runner.request.reporter.note
-    request = replace(runner.request, reporter=SilentReporter(), speak=None)
-    results: dict[str, StepResult] = {}
-    waiting, running, stopping = list(steps), dict[Future[StepResult], str](), False
-    failure: BaseException | None = None
-    with _threads_shared(jobs), runner.request.reporter.progress("steps", len(steps), "steps") as task, _pool(jobs) as pool:
-        while running or (waiting and failure is None and not stopping):
-            if runner.interruption.requested and not stopping:
-                stopping = True
-                _stop_processes()
-            room = (
-                0 if stopping or failure else (jobs if results or run.header.data_hash else 1) - len(running)
-            )  # the first one makes the corpus
-            unfinished = {*(step.name for step in waiting), *running.values()}
-            for step in [step for step in waiting if not find_awaited(step, steps) & unfinished][: max(0, room)]:
-                waiting.remove(step)
-                say(f"{step.name}: start")
-                running[pool.submit(work, request, step.name)] = step.name
-            for done in wait(running, timeout=LOOK, return_when=FIRST_COMPLETED).done:
-                name = running.pop(done)
-                failure = failure or _take(done, name, results, run, runner.request.reporter)
-                task.advance()
+    jobs, reporter = runner.request.jobs, runner.request.reporter
+    with _threads_shared(jobs), reporter.progress("steps", len(steps), "steps") as task, _pool(jobs) as pool:
+        return _finish_all(
+            runner, steps, run, partial(pool.submit, work, replace(runner.request, reporter=SilentReporter(), speak=None)), task
+        )
+
+
+def _finish_all(
+    runner: RequestRunner, steps: Sequence[Step], run: Run, begin: Callable[[str], Future[StepResult]], task: Task
+) -> list[StepResult]:
+    jobs, reporter = runner.request.jobs, runner.request.reporter
+    waiting, running, results = list(steps), dict[Future[StepResult], str](), dict[str, StepResult]()
+    stopping, failure = False, None
+    while running or (waiting and failure is None and not stopping):
+        if runner.interruption.requested and not stopping:
+            stopping = True
+            _stop_processes()
+        most = jobs if results or run.header.data_hash else 1  # the first step makes the corpus
+        room = 0 if stopping or failure else max(0, most - len(running))
+        unfinished = {*(step.name for step in waiting), *running.values()}
+        for step in [step for step in waiting if not find_awaited(step, steps) & unfinished][:room]:
+            waiting.remove(step)
+            reporter.note(f"{step.name}: start")
+            running[begin(step.name)] = step.name
+        for done in wait(running, timeout=LOOK, return_when=FIRST_COMPLETED).done:
+            failure = failure or _take(done, running.pop(done), results, run, reporter)
+            task.advance()
     if failure is not None:
         raise failure
     return [results[step.name] for step in steps if step.name in results]
