@@ -19,7 +19,7 @@ from plant_cli.runs.machine import find_shortage
 from plant_cli.runs.recipes import RecipeLayer, load_recipe, merge_layers, parse_command, read_run_recipe, write_recipe
 from plant_cli.runs.repetition import repeat
 from plant_cli.runs.session import Interruption
-from plant_cli.runs.side_by_side import run_side_by_side
+from plant_cli.runs.side_by_side import find_late, run_side_by_side
 from plant_cli.runs.stage_context import RunContext
 from plant_cli.runs.steps import Consent, Step, check_sections, find_choices, resolve_step, resolve_steps
 
@@ -93,10 +93,7 @@ class RequestRunner:
             if not self.request.grow:
                 refuse_changed_sources(run)
             if self.request.jobs > 1:
-                late: list[Step] = []  # they look at all that the others made
-                for step in steps:
-                    if not step.spec.writes or step.spec.compares or any(step.spec.name in other.spec.feeds for other in late):
-                        late.append(step)
+                late = find_late(steps)
                 yield from run_side_by_side(self, [step for step in steps if step not in late], run, run_below)
                 steps = late
             for step in steps:

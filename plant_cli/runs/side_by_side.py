@@ -86,6 +86,15 @@ def _take(done: Future[StepResult], name: str, results: dict[str, StepResult], r
     return None
 
 
+def find_late(steps: Iterable[Step]) -> list[Step]:
+    """Actions, comparisons of several systems, and what reads them: they run after all others, in turn."""
+    late: list[Step] = []
+    for step in steps:
+        if not step.spec.writes or step.spec.compares or any(step.spec.name in other.spec.feeds for other in late):
+            late.append(step)
+    return late
+
+
 def find_awaited(step: Step, steps: Iterable[Step]) -> set[str]:
     """Names of the steps that have to end before this one begins: for each stage that it reads, the one of its tag and seed."""
     names, (tag, seed) = {other.name for other in steps}, split_seed(step.tag)
