@@ -108,8 +108,9 @@ def spline_basis(counts: Ints, knots: Sequence[float] | Floats) -> Floats:
 
 def group_frequencies(train_counts: Ints, last: float) -> tuple[Ints, Ints]:
     """The different training frequencies [G], all from `last` on as one, and the group of each label among them [L]."""
-    counts, groups = np.unique(np.minimum(train_counts, int(np.ceil(last))), return_inverse=True)
-    return counts, groups
+    capped = np.minimum(train_counts, int(np.ceil(last)))
+    present = np.bincount(capped) > 0  # `np.unique` would sort all labels, for every text
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[capped]
 
 
 def fit_logistic(design: Floats, right: npt.NDArray[np.bool_], penalty: float, prior: Floats) -> Floats:

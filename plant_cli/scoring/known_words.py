@@ -27,11 +27,13 @@ from plant_cli.api import Documents, Reporter
 from plant_cli.api.options import FIXED_SEED
 from plant_cli.data.words import find_words
 from plant_cli.scoring.lexical import EDGE, document_frequencies
+from plant_cli.scoring.sparse_scores import cut_rows
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 ENOUGH = 10.0  # nats: of two words that one in 150 documents has each
 POOREST = 0.05  # share of the training documents that may tell less
+WORDS_HASHED = 1 << 16  # at a time
 ASSUMED = 3  # known words that every document is assumed to have more, so that short texts are judged by what their words tell
 UNLIKE = 0.5  # of the share of known words that all but the poorest of them have
 COMMON, COMMON_FROM = 0.2, 20  # share of the training documents beyond which a word is as good as a stop word, and their least number
@@ -108,7 +110,9 @@ class KnownWords:
 
     @cached_property
     def _pieces(self) -> npt.NDArray[np.uint64]:
-        return np.unique(_hash_pieces(f"{EDGE}{EDGE.join(self._places)}{EDGE * PIECE_LENGTH}"))  # long enough without words, too
+        words = tuple(self._places)
+        blocks = [EDGE.join(("", *words[block], EDGE * PIECE_LENGTH)) for block in cut_rows(max(1, len(words)), 1, WORDS_HASHED)]
+        return np.unique(np.concatenate([np.unique(_hash_pieces(block)) for block in blocks]))  # all at once takes 30 bytes of a letter
 
     def _told_by_pieces(self, word: str) -> float:
         """What an unknown word tells: as much as one of a single document, times the share of its n-grams that others have."""

@@ -39,8 +39,10 @@ class NearestDocuments:
             kept[inside] = False
             kept[inside.start + top_k(by_term.data[inside], postings)] = True
         self._sizes = np.minimum(sizes, postings)
-        ends = short_ends(np.concatenate([[0], np.cumsum(self._sizes)]))
-        self._by_term = csr_array((by_term.data[kept], by_term.indices[kept], ends), shape=by_term.shape)
+        by_term.data = by_term.data[kept]  # one after the other: memory holds fewer copies
+        by_term.indices = by_term.indices[kept]
+        by_term.indptr = short_ends(np.concatenate([[0], np.cumsum(self._sizes)]))
+        self._by_term = by_term
 
     def find(self, documents: csr_array, count: int, without: npt.NDArray[np.integer[Any]] | None = None) -> csr_array:
         """Cosines of documents, csr [B, V], with the `count` nearest of each, csr [B, N] float32, columns ascending.

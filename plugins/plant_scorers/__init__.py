@@ -16,7 +16,7 @@ class WordsOptions(Options):
     min_df: int = option(2, "Training documents that a word must be in to count.", ge=1)
     terms: int = option(1000, "Words kept of a label, those of highest relevance.", ge=1)
     exact: int = option(
-        100_000, "Labels up to which a document is compared with all of them; beyond, with those that share its rarest words.", ge=1
+        200_000, "Labels up to which a document is compared with all of them; beyond, with those that share its rarest words.", ge=1
     )
 
 

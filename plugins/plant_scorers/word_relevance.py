@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array
 
 from plant_cli.api import Counts, Documents, FittedScorer, Reason, ScorerInput
 from plant_cli.kit import (
@@ -62,7 +62,7 @@ def fit(options: WordsOptions, given: ScorerInput) -> FittedScorer:
             left_out = leave_out_words(
                 counts, given.gold, positive_information, given.rows, min_df=options.min_df, weights=weights, advance=task.advance
             ).matrix
-    return FittedScorer(scorer=WordScorer(words=words, idf=idf, relevance=relevance, exact=options.exact), left_out=[left_out])
+    return FittedScorer(scorer=WordScorer.make(words, idf, relevance, options.exact), left_out=[left_out])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,8 +71,13 @@ class WordScorer:
 
     words: Sequence[str]  # the vocabulary [V]
     idf: npt.NDArray[np.float32]  # inverse document frequency of each word [V]
-    relevance: csr_array  # of words for labels, csr [L, V]; rows of length 1, less what was pruned
+    relevance: csr_array | csc_array  # of words for labels [L, V]; rows of length 1, less what was pruned; csc where all are compared
     exact: int  # labels up to which all are compared
+
+    @classmethod
+    def make(cls, words: Sequence[str], idf: npt.NDArray[np.float32], relevance: csr_array, exact: int) -> WordScorer:
+        """From relevance, csr, which is kept by word alone where all labels are compared: it is the largest part of a model."""
+        return cls(words=words, idf=idf, relevance=relevance.tocsc() if relevance.shape[0] <= exact else relevance, exact=exact)
 
     @cached_property
     def _places(self) -> Mapping[str, int]:
@@ -85,17 +90,13 @@ class WordScorer:
         """One view."""
         vectors, labels = self._transform(documents), self.relevance.shape[0]
         if labels <= self.exact:
-            return [multiply_best(vectors, self._by_word).matrix]
+            return [multiply_best(vectors, csr_array(self.relevance.T)).matrix]
         return [score_blocks(len(documents), labels, lambda block: self._nearest.find(vectors[block], LABELS_LISTED)).matrix]
-
-    @cached_property
-    def _by_word(self) -> csr_array:
-        return csr_array(self.relevance.T)
 
     @cached_property
     def _nearest(self) -> NearestDocuments:
         """Labels are found as documents are that have their words."""
-        return NearestDocuments(self.relevance, candidates=LABELS_COMPARED)
+        return NearestDocuments(csr_array(self.relevance), candidates=LABELS_COMPARED)
 
     def explain(self, document: Documents, labels: Sequence[int]) -> list[Reason]:
         """The words of the document that add most to the cosine."""
@@ -110,10 +111,10 @@ class WordScorer:
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
         """As arrays."""
-        return {"words": pack_strings(self.words), "idf": self.idf, **pack_matrix("relevance", self.relevance)}
+        return {"words": pack_strings(self.words), "idf": self.idf, **pack_matrix("relevance", csr_array(self.relevance))}
 
     @classmethod
     def load(cls, options: WordsOptions, tensors: Mapping[str, npt.NDArray[Any]]) -> WordScorer:
         """From arrays."""
         words, relevance = unpack_strings(tensors["words"]), unpack_matrix("relevance", tensors)
-        return cls(words=words, idf=tensors["idf"], relevance=relevance, exact=options.exact)
+        return cls.make(words, tensors["idf"], relevance, options.exact)
