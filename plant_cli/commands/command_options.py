@@ -618,14 +618,24 @@ class ReviewImportOptions(Options):
     )
     texts: str | None = everyday(
         None,
-        "The texts, as `plant suggest` got them (default: the run's corpus).",
+        "The texts, as `plant suggest` got them, for rows that do not have their whole text (default: the run's corpus).",
+        path=True,
+    )
+    into: str | None = everyday(
+        None,
+        "A table of your corpus: -O is then this table with the corrected labels in it, its other columns as they are, and a row more for "
+        "each document that it does not have.",
         path=True,
     )
     undecided: Literal["drop", "keep"] = everyday(
         "drop", "Assigned labels without a decision: left out, or taken as accepted, also those of documents without any decision."
     )
-    text_column: str | None = option(None, "The column of --texts that holds the texts (default: as in the run's corpus).", value="COLUMN")
-    id_column: str | None = option(None, "The column of --texts that holds the ids (default: as in the run's corpus).", value="COLUMN")
+    text_column: str | None = option(
+        None, "The column of --texts and --into that holds the texts (default: as in the run's corpus).", value="COLUMN"
+    )
+    id_column: str | None = option(
+        None, "The column of --texts and --into that holds the ids (default: as in the run's corpus).", value="COLUMN"
+    )
 
 
 class ThresholdOptions(Options):

@@ -131,7 +131,7 @@ def _read_texts(context: StageContext, options: ExplainOptions) -> list[tuple[st
         return [("text", options.text)]
     wanted, where = options.document, options.path or "the run's corpus"
     if options.path is None:
-        pairs = islice(_read_corpus(context, wanted), 1)
+        pairs: Iterator[tuple[str, str]] = islice(_read_corpus(context, wanted), 1)
     else:
         given: dict[str, Any] = {"text_column": options.text_column, "id_column": options.id_column, "encoding": options.encoding}
         pairs = iter(zip(*TextReader(data=context.data, reporter=context.reporter, **given).read(options.path), strict=True))

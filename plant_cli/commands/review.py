@@ -14,6 +14,7 @@ import polars as pl
 from plant_cli.api import Column, Corpus, LabelIndex, Result, SilentReporter, StageContext, Table, UsageError, near_names
 from plant_cli.commands.command_options import ReviewExportOptions, ReviewImportOptions
 from plant_cli.commands.suggest import TEXT_IN_SHEET, texts_together, write_kept
+from plant_cli.data.corrected_corpus import LabelledTable
 from plant_cli.data.files import refuse_replacing, require_free
 from plant_cli.data.tables import name_beside, output_format, write_table
 from plant_cli.evaluation.systems import find_chosen
@@ -73,15 +74,18 @@ def _reader(context: StageContext, text_column: str | None, id_column: str | Non
 def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result:
     """Read decisions and write the documents that they correct as training records; the run does not change."""
     output = Path(options.output)
-    refuse_replacing(options.output, *options.sheets, options.texts)
+    refuse_replacing(options.output, *options.sheets, options.texts, options.into)
     require_free(output, force=context.force)
     output_format(output)
     aside = name_beside(output.with_suffix(".jsonl"), "aside")
     require_free(aside, force=context.force)
-    corpus = context.corpus()
+    corpus, into = context.corpus(), _open_table(context, options)
     rows = [row for sheet in options.sheets for row in read_sheet(Path(sheet), context.reporter)]
     named, lost = _name_labels(rows, corpus.labels)
     known = _find_texts(context, options, corpus, named)
+    places = {} if into is None else into.find({doc_id: text for doc_id, (text, _) in known.items()}, {row.doc_id for row in named})
+    if into is not None:
+        known = {**known, **{doc_id: (into.texts[row], into.labels[row]) for doc_id, row in places.items()}}
     decided, refused = list[ReviewedRow](), list[tuple[ReviewedRow, str]]()
     for row in named:
         if row.doc_id not in known:
@@ -102,7 +106,14 @@ def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result
             expected=f"{ACCEPT} or {REJECT_LABEL} in the column decision, and ids of documents and labels as they were exported",
             todo="review the sheet first; `--undecided keep` takes what is assigned; --texts names the file with the texts",
         )
-    write_table(pl.DataFrame(records, schema=RECORD_SCHEMA), output)
+    if into is None:
+        write_table(pl.DataFrame(records, schema=RECORD_SCHEMA), output)
+    else:
+        corrected = {places[one["doc_id"]]: one["labels"] for one in records if one["doc_id"] in places}
+        added = [(one["doc_id"], one["text"], one["labels"]) for one in records if one["doc_id"] not in places]
+        write_table(into.correct(corrected, added), output)
+        done = f"labels corrected in {show_count(len(corrected), 'row')}, {show_count(len(added), 'row')} added"
+        context.reporter.note(f"{output} is {options.into}: {done}")
     if unused:
         write_table(pl.DataFrame([{**asdict(row), "why": why} for row, why in unused]), aside)
         for why in dict.fromkeys(why for _, why in unused):
@@ -113,6 +124,14 @@ def import_sheets(context: StageContext, options: ReviewImportOptions) -> Result
                 first = f"'{those[0].label or those[0].title}' in {those[0].place}"
             context.reporter.warn(f"{why}: {show_count(len(those), 'row')} kept in {aside}, first {first}")
     return _tell(decided, records, conflicts, output)
+
+
+def _open_table(context: StageContext, options: ReviewImportOptions) -> LabelledTable | None:
+    """The table of --into."""
+    if options.into is None:
+        return None
+    named = {"text_column": options.text_column, "id_column": options.id_column}
+    return LabelledTable.read(options.into, context.data.model_copy(update={name: given for name, given in named.items() if given}))
 
 
 RECORD_SCHEMA: dict[str, Any] = {
@@ -140,20 +159,19 @@ def _name_labels(rows: Iterable[ReviewedRow], labels: LabelIndex) -> tuple[list[
 
 
 def _find_texts(context: StageContext, options: ReviewImportOptions, corpus: Corpus, rows: Sequence[ReviewedRow]) -> Known:
-    """Text and gold labels of the documents: of --texts, else whole texts in JSON lines, else the run's corpus."""
+    """Text and gold labels of the documents: of whole texts in JSON lines, else of --texts, else of the run's corpus."""
     wanted = {row.doc_id for row in rows}
     known: dict[str, tuple[str, Sequence[str]]] = {}
+    whole = {row.doc_id: row.text for row in rows if row.text and row.whole}
     if options.texts is not None:
         for ids, texts in _reader(context, options.text_column, options.id_column).open(options.texts).blocks:
-            known |= {doc_id: (text, ()) for doc_id, text in zip(ids, texts, strict=True) if doc_id in wanted}
-        return known
-    whole = {row.doc_id: row.text for row in rows if row.text and row.whole}
+            known |= {doc_id: (text, ()) for doc_id, text in zip(ids, texts, strict=True) if doc_id in wanted - whole.keys()}
     for name in corpus.sizes:
         if wanted <= known.keys():
             break
         split = corpus.split(name)
         for at, doc_id in enumerate(split.doc_ids):
-            if doc_id in wanted and (doc_id not in whole or whole[doc_id] == split.texts[at]):
+            if doc_id in wanted - known.keys() and (doc_id not in whole or whole[doc_id] == split.texts[at]):
                 gold = [corpus.labels.ids[label] for label in split.gold.indices[split.gold.indptr[at] : split.gold.indptr[at + 1]]]
                 known[doc_id] = (split.texts[at], gold)
     return {**{doc_id: (text, ()) for doc_id, text in whole.items()}, **known}

@@ -232,9 +232,9 @@ def _read_rows(path: Path, version: tuple[int, ...] | None) -> list[dict[str, st
 
 def _read_cell(cell: object) -> str | None:
     """A cell as a string, without the quote that `guard_cell` put there; a list as `split_names` reads it."""
-    if cell is None or isinstance(cell, list):
-        return cell and json.dumps(cell, ensure_ascii=False)
-    return re.sub(r"^'(?=[=+\-@\t\r])", "", str(cell))
+    if isinstance(cell, list):
+        return json.dumps(cell, ensure_ascii=False)
+    return None if cell is None else re.sub(r"^'(?=[=+\-@\t\r])", "", str(cell))
 
 
 def _read_yaml(path: Path) -> list[dict[str, Any]]:

@@ -83,10 +83,17 @@ def test_texts_are_scored_once_and_the_corpus_is_read_until_the_document(run: An
     run(text="a fever")
     scored, read = list[int](), list[str]()
     score, stream = FusedScorers.score_some, StoredCorpus.stream
-    monkeypatch.setattr(
-        FusedScorers, "score_some", lambda self, documents, *rest: scored.append(len(documents)) or score(self, documents, *rest)
-    )
-    monkeypatch.setattr(StoredCorpus, "stream", lambda self, name: read.append(name) or stream(self, name))
+
+    def count(self: Any, documents: Any, *rest: Any) -> Any:
+        scored.append(len(documents))
+        return score(self, documents, *rest)
+
+    def note(self: Any, name: Any) -> Any:
+        read.append(name)
+        return stream(self, name)
+
+    monkeypatch.setattr(FusedScorers, "score_some", count)
+    monkeypatch.setattr(StoredCorpus, "stream", note)
     table = tmp_path / "new.csv"
     table.write_text("doc_id,text\na,a fever\nb,a cough\n")
     run(path=str(table))

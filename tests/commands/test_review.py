@@ -82,9 +82,9 @@ def test_rows_that_cannot_be_used_are_told_and_kept_aside(scored: Any, tmp_path:
     listener, sheet = SilentReporter(), tmp_path / "ann.jsonl"
     (tmp_path / "texts.csv").write_text("doc_id,text\n1,text of 1 and more\n")
     rows = [
-        row("1", "", "accept", title=title),
+        row("1", "", "accept", title=title, text=""),
         row("1", "retired", "accept"),
-        row("one", label, "accept"),
+        row("one", label, "accept", text=""),
         row("1", "", "reject", title="?"),
     ]
     _, records = scored.read(rows, listener, texts=str(tmp_path / "texts.csv"))
@@ -95,6 +95,39 @@ def test_rows_that_cannot_be_used_are_told_and_kept_aside(scored: Any, tmp_path:
         f"the document is not known: 1 row kept in {aside}, first 'one' in {sheet}, row 3",
     ]
     assert pl.read_ndjson(aside)["why"].to_list() == ["the label is retired or unknown"] * 2 + ["the document is not known"]
+
+
+def test_a_row_with_its_whole_text_needs_no_other(scored: Any, tmp_path: Path) -> None:
+    label = pl.read_parquet(scored.clinic.path / "corpus" / "labels.parquet")["label"][0]
+    (tmp_path / "texts.csv").write_text("doc_id,text\n1,another\n2,two\n")
+    rows = [row("1", label, "accept"), row("2", label, "accept", text="")]
+    _, records = scored.read(rows, texts=str(tmp_path / "texts.csv"))
+    assert [(one["doc_id"], one["text"]) for one in records] == [("1", "text of 1"), ("2", "two")]
+
+
+def test_corrections_go_into_the_corpus_of_the_reviewer(scored: Any, tmp_path: Path) -> None:
+    a, b, c, d, *_ = pl.read_parquet(scored.clinic.path / "corpus" / "labels.parquet")["label"]
+    corpus, out, reporter = tmp_path / "corpus.csv", tmp_path / "out.csv", SilentReporter()
+    corpus.write_text(
+        f"doc_id,year,text,labels\n1,1999,text of 1,{a};{b}\n3,2001,text of 3,{c};{b}\n4,2002,Wholly different words,{a};{d}\n"
+    )
+    rows = [row("1", b, "reject"), row("1", c, "accept"), row("2", a, "accept"), row("4", b, "accept"), row("3", c, "accept")]
+    rows += [row("3", b, "reject"), row("3", b, "accept", who="ben")]
+    sheet = tmp_path / "ann.jsonl"
+    pl.DataFrame(rows).write_ndjson(sheet)
+    given = {"sheets": [str(sheet)], "output": str(out), "into": str(corpus)}
+    found = scored.clinic("review import", flags={"review import": given}, reporter=reporter)
+    assert out.read_text().splitlines() == [
+        "doc_id,year,text,labels",
+        f"1,1999,text of 1,{a};{c}",
+        f"3,2001,text of 3,{c};{b}",
+        f"4,2002,Wholly different words,{a};{d}",
+        f"2,,text of 2,{a}",
+    ]
+    assert found.summary["conflicts"] == 1
+    assert "the sheet shows another text of this document: 1 row kept in" in reporter.warnings[0]
+    with pytest.raises(UsageError, match="the output would replace"):
+        scored.read(rows, output=str(corpus), into=str(corpus))
 
 
 def test_documents_of_the_run_keep_their_other_labels(scored: Any, tmp_path: Path) -> None:
