@@ -254,48 +254,27 @@ class DataSection(Options):
         argument=True,
         path=True,
     )
-    dataset: Choice = choice(
-        "dataset", "files", "The dataset plugin that reads the corpus; files: the one that recognises the content of PATH."
-    )
-    text_column: str = option(
-        "text", "Column of the text; several, such as title,abstract, are joined, each on a new line.", value="COLUMN", level="everyday"
-    )
+    dataset: Choice = choice("dataset", "files", "The dataset plugin that reads the corpus; files: the one that recognises it.")
+    text_column: str = option("text", "Column of the text; several, such as title,abstract, are joined.", value="COLUMN", level="everyday")
     labels_column: str = option("labels", "Column of the list of labels.", value="COLUMN", level="everyday")
     id_column: str | None = option(
         None,
-        "Column of the document id (default: doc_id if there is such a column, else the row number).",
+        "Column of the document id (default: doc_id if there is one, else the row number).",
         value="COLUMN",
         level="everyday",
     )
     split_column: str = option("split", "Column that says train, validation or test, when all splits are in one file.", value="COLUMN")
-    label_separator: str | None = option(
-        None, "How labels are separated when a cell is one string; '' for one label per cell (default: by content)."
-    )
-    titles: str | None = option(
-        None, "Titles of the labels, as --vocabulary takes them (default: a labels file in the folder of the corpus).", path=True
-    )
-    vocabulary: str | None = option(
-        None,
-        "Titles and other names of the labels: a table (TSV, CSV, …), SKOS, or a classification such as ICD.",
-        level="everyday",
-        path=True,
-    )
-    vocabulary_language: str | None = option(
-        None, "Language of the vocabulary's titles, such as de (default: that of the documents, else en)."
-    )
-    label_edits: str | None = option(
-        None, "Labels to add, rename, merge, split or retire when the corpus is read: a table as of `plant labels diff`.", path=True
-    )
+    label_separator: str | None = option(None, "How labels in a cell are separated; '' for one label per cell (default: by content).")
+    titles: str | None = option(None, "Titles of the labels, as for --vocabulary (default: a labels file beside the corpus).", path=True)
+    vocabulary: str | None = option(None, "Titles and other names of the labels: a table, SKOS, ICD, …", level="everyday", path=True)
+    vocabulary_language: str | None = option(None, "Language of its titles, such as de (default: that of the documents, else en).")
+    label_edits: str | None = option(None, "Labels to add, rename, merge, split or retire: a table as of `plant labels diff`.", path=True)
     zero_shot: bool = option(
         False,
         "Also index labels that have a title but no training document: the scorer titles can suggest them. Deprecated labels are left out. "
         "A network learns them from their titles.",
     )
-    evidence: str | None = option(
-        None,
-        "A table of gold evidence: doc_id, label, start, end in characters (default: an evidence file in the folder of the corpus).",
-        path=True,
-    )
+    evidence: str | None = option(None, "Gold evidence: a table of doc_id, label, start, end (default: one beside the corpus).", path=True)
     keep_labels: str | None = option(None, "Keep labels by their training documents: top:50, rare:50, or a range such as 1-5 or 10-.")
     label_scope: Literal["targets", "documents"] = option(
         "targets",
@@ -309,12 +288,8 @@ class DataSection(Options):
     )
     resplit: bool = option(False, "Pool all documents and split them again, by test_share and validation_share.")
     test_share: float = option(0.15, "Share of all documents for test when they are split again.", ge=0, lt=1)
-    group_column: str | None = option(
-        None, "A column whose equal values stay in one split when documents are split, such as subject_id.", value="COLUMN"
-    )
-    duplicates: Literal["keep", "drop"] = option(
-        "keep", "Equal texts in a split. drop: only the first is kept (case and punctuation do not count)."
-    )
+    group_column: str | None = option(None, "A column whose equal values stay in one split, such as subject_id.", value="COLUMN")
+    duplicates: Literal["keep", "drop"] = option("keep", "Equal texts in a split (but for case and signs). drop: only the first is kept.")
     leaks: Literal["keep", "drop"] = option("keep", "Training documents whose text is also in another split. drop: they are left out.")
     subset_seed: int = option(0, "Equal seeds give equal parts of the corpus, and hold out the same documents for validation.", ge=0)
     encoding: str | None = option(None, "Encoding of text files, such as windows-1252 (default: UTF-8; UTF-16 and UTF-32 by mark).")
@@ -339,9 +314,7 @@ class ModelSection(Options):
 
     backbone: Choice = choice("backbone", "minilm", "The network that reads the text.", level="everyday")
     decoder: Choice = choice("decoder", "label-attention", "The decoder that turns hidden states into label scores.")
-    label_queries: Literal["random", "titles"] = option(
-        "random", "What label queries start from: random vectors, or the labels' titles as the backbone reads them."
-    )
+    label_queries: Literal["random", "titles"] = option("random", "What label queries start from: random vectors, or the labels' titles.")
 
 
 SIZE_PATTERN = r"^\d{1,9}(\.\d{1,9})?(KB|MB|GB|TB)$"
@@ -352,9 +325,7 @@ class MachineSection(Options):
 
     seed: int = option(0, "Every random choice follows from this number.", level="everyday", ge=0, le=2**32 - 1)
     device: str = option("auto", "Where to compute: auto, cpu, cuda, cuda:1, mps.", level="everyday")
-    precision: Literal["auto", "fp32", "bf16"] = option(
-        "auto", "Number format of matrix products; softmax and losses are always fp32. auto: bf16 where the device has it."
-    )
+    precision: Literal["auto", "fp32", "bf16"] = option("auto", "Number format of matrix products. auto: bf16 where the device has it.")
     threads: int | None = option(None, "CPU threads (default: OMP_NUM_THREADS, or all cores).", ge=1, le=4096)
     memory_limit: str | None = option(
         None,

@@ -428,8 +428,7 @@ SPECS = (
         writes=False,
         takes=("tag", "force"),
         examples=(
-            "plant review import review.xlsx -O corrected.jsonl",
-            "plant review import anna.csv ben.csv --texts new.csv",
+            "plant review import anna.csv ben.csv --texts new.csv -O corrected.jsonl",
             "plant review import review.xlsx --into corpus.csv -O corpus-corrected.csv",
             "plant review import feedback.jsonl --undecided keep",
         ),

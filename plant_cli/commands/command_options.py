@@ -30,12 +30,7 @@ def _require_share(text: str | None) -> str | None:
 class OutputOptions(Options):
     """Where a corpus is written."""
 
-    output: str = option(
-        help="A table such as data.parquet, .jsonl, .csv or .tsv (.gz), with a split column; a name without suffix: a folder.",
-        short="-O",
-        min_length=1,
-        value="FILE",
-    )
+    output: str = option(help="A table (.parquet, .jsonl, .csv, .tsv) with splits, or a folder.", short="-O", min_length=1, value="FILE")
 
 
 class MakeOptions(OutputOptions):
@@ -62,11 +57,7 @@ class ConvertOptions(Options):
     output: str = option(help="A table such as data.parquet, .jsonl, .csv or .tsv (.gz, .zst), or a folder.", argument=True, min_length=1)
     to: str | None = everyday(None, "The format to write, by the name of its dataset plugin (default: tables, as OUTPUT is named).")
     compression: Literal["none", "gz", "zst"] = option("none", "How text files of the format are compressed.")
-    shard: str | None = option(
-        None,
-        "Only this share of the documents, such as 2/4, into the folder OUTPUT, which all shares together make one corpus.",
-        pattern=SHARE_PATTERN,
-    )
+    shard: str | None = option(None, "Only this share of the documents, such as 2/4; all together make OUTPUT.", pattern=SHARE_PATTERN)
 
     _is_a_share = field_validator("shard")(_require_share)
 
@@ -74,18 +65,9 @@ class ConvertOptions(Options):
 class CheckOptions(Options):
     """What is compared, what counts as failure, and where a cleaned copy goes."""
 
-    fail_on_warning: bool = everyday(
-        False, "Exit with code 4 if there is a warning; without it, only for what would stop a run. Rows that cannot be read: see --strict."
-    )
-    backbone: Choice | None = choice(
-        "backbone", None, "Compare the texts with what this backbone reads: language and length.", level="everyday"
-    )
-    fix: str | None = everyday(
-        None,
-        "Write a cleaned copy: a table such as clean.parquet, or a folder; FIX.changes.tsv lists every change.",
-        min_length=1,
-        value="FILE",
-    )
+    fail_on_warning: bool = everyday(False, "Exit with code 4 also if there is only a warning; see also --strict.")
+    backbone: Choice | None = choice("backbone", None, "Compare the texts with what it reads: language and length.", level="everyday")
+    fix: str | None = everyday(None, "Write a cleaned copy; FIX.changes.tsv lists every change.", min_length=1, value="FILE")
 
 
 class DriftOptions(Options):
@@ -132,12 +114,8 @@ class EvalOptions(ScoringOptions):
         "JSON or folder; XMLRepository sparse text; npz; npy; label:score text; a TREC run.",
         path=True,
     )
-    threshold: float | None = option(
-        None, "Assign labels that score at least this (default: as tuned on validation; 0.5 for another tool)."
-    )
-    thresholds: str | None = option(
-        None, "Assign labels by thresholds that `plant thresholds` chose: its folder, its tag, or a file.", path="or name"
-    )
+    threshold: float | None = option(None, "Assign labels that score at least this (default: as tuned; 0.5 for another tool).")
+    thresholds: str | None = option(None, "Assign labels by thresholds of `plant thresholds`: folder, tag, or file.", path="or name")
 
     def check_values(self) -> None:
         """See `Options.check_values`."""
@@ -150,12 +128,8 @@ class ExportOptions(Options):
     """Options of `export`."""
 
     folder: str = option(help="The folder to write; made if it does not exist.", argument=True, min_length=1)
-    merge: bool = everyday(
-        False, "Write whole weights, with the adapter merged in (bf16 if they were quantised). Default: the adapter and the id of its base."
-    )
-    licence: str | None = option(
-        None, "Licence of the model for its card, as the Hugging Face hub names it, such as apache-2.0 (default: none is named)."
-    )
+    merge: bool = everyday(False, "Write whole weights, with the adapter merged in. Default: the adapter and the id of its base.")
+    licence: str | None = option(None, "Licence of the model for its card, such as apache-2.0 (default: none is named).")
     onnx: Literal["fp32", "int8"] | None = option(
         None,
         "Also write an encoder and its decoder as ONNX graphs; int8: weights in 8 bits; the command says how far scores move (extra onnx).",
@@ -191,14 +165,8 @@ class MigOptions(Options):
     )
     memory: str = option("2GB", "Memory for the blocks of labels under way, such as 500MB.", pattern=SIZE_PATTERN)
     jobs: int | None = option(None, "Threads (default: --threads, else all cores).", ge=1)
-    shard: str | None = option(
-        None, "Only count, and only this share of the training documents, such as 2/4; --merge adds the shares up.", pattern=SHARE_PATTERN
-    )
-    merge: tuple[str, ...] = option(
-        (),
-        "A folder that --shard wrote, or a pattern such as 'shards/*/mig' (repeatable): add up these counts instead of counting.",
-        path=True,
-    )
+    shard: str | None = option(None, "Only count, and only this share of train, such as 2/4; see --merge.", pattern=SHARE_PATTERN)
+    merge: tuple[str, ...] = option((), "Add up what --shard wrote: a folder, or a pattern such as 'shards/*/mig' (repeatable).", path=True)
 
     @model_validator(mode="after")
     def _jaccard_is_for_mig(self) -> MigOptions:
@@ -229,29 +197,21 @@ class RunOptions(Options):
 
     recipe: str = option(help="The recipe, a file or the name of a shipped one.", argument=True)
     seeds: int = everyday(1, "Train with this many seeds, from the recipe's on; stages that do not depend on the seed run once.", ge=1)
-    jobs: int = everyday(
-        1, "Stages at work at once, each in a process of its own with its share of the cores; one card serves several.", ge=1
-    )
+    jobs: int = everyday(1, "Stages at work at once: each in a process, with its share of the cores; one card serves several.", ge=1)
     smoke: bool = everyday(False, "Only try it out: 16 documents of each split, and two steps of each training; figures mean nothing.")
 
 
 class AblateOptions(RunOptions):
     """Options of `plant ablate`."""
 
-    change: list[str] = everyday(
-        [], "A change beside those of the recipe, with its name: 'one head: model.decoder.heads=1, finetune.epochs=5' (repeatable)."
-    )
+    change: list[str] = everyday([], "A further change, with its name: 'one head: model.decoder.heads=1, finetune.epochs=5' (repeatable).")
 
 
 class SweepOptions(Options):
     """Options of `plant sweep`."""
 
     recipe: str = option(help="The recipe, a file or the name of a shipped one.", argument=True)
-    over: list[str] = everyday(
-        ...,
-        "A value and what to try: finetune.rate_head=1e-4,1e-3 (each) or finetune.rate_head=1e-5..1e-2 (any between); repeatable.",
-        min_length=1,
-    )
+    over: list[str] = everyday(..., "What to try: finetune.rate_head=1e-4,1e-3 (each) or =1e-5..1e-2 (between); repeatable.", min_length=1)
     trials: int | None = everyday(None, "Trainings at most: values follow from what earlier ones reached. Default: all combinations.", ge=1)
     metric: str = everyday("MAP", "The figure of validation that should be high.", short="-m")
     hours: float | None = everyday(None, "Begin no trial after this time.", gt=0)
@@ -271,9 +231,7 @@ class EditOptions(Options):
     deny: tuple[str, ...] = everyday((), "A word that must not count for the label (repeatable).")
     allow: tuple[str, ...] = everyday((), "A word and its relevance from 0 to 1, such as stroke=0.8 (repeatable).")
     list: bool = everyday(False, "Show the edits of the label, or of all labels; change nothing.")
-    clear: bool = everyday(
-        False, "Drop the earlier edits of the label, or of all labels (a copy of all edits is kept in a file next to the folder)."
-    )
+    clear: bool = everyday(False, "Drop the earlier edits of the label, or of all labels (a copy is kept next to the folder).")
 
 
 class PlanOptions(Options):
@@ -315,25 +273,17 @@ class PredictOptions(Options):
     split: Literal["train", "validation", "test"] = everyday("test", "The split to score.")
     top_k: int = everyday(100, "Labels kept of each document.", ge=1)
     micro_batch: int = everyday(16, "Documents scored at once; lower it when memory runs out.", ge=1, was="batch")
-    shortlist: Choice | None = choice(
-        "shortlist", None, "Score only the labels that this proposes; needs `plant mig`. Default: every label is scored."
-    )
+    shortlist: Choice | None = choice("shortlist", None, "Score only the labels that this proposes; needs `plant mig` (default: all).")
     thresholds: str | None = option(
         None,
         "Add a column `decisions` (assign, review or reject) by thresholds that `plant thresholds` chose: its folder, its tag, or a file.",
         path="or name",
     )
     exclude: tuple[str, ...] = option((), EXCLUDE_HELP)
-    output: str | None = option(
-        None, "Also write the predictions to this file, in the formats of `plant suggest -O`.", short="-O", min_length=1, value="FILE"
-    )
+    output: str | None = option(None, "Also write the predictions, as `plant suggest -O`.", short="-O", min_length=1, value="FILE")
     to: Literal["annif", "trec", "xml", "npz"] | None = option(None, TO_HELP)
     auc: bool = everyday(False, "Keep the score of every label for AUC: 4 bytes each; `plant eval` can then report AUC.")
-    cache_limit: float = option(
-        8.0,
-        "Disk for the cached hidden states of the split, in GB (frozen backbones only): other systems and seeds of the run read them, too.",
-        ge=0,
-    )
+    cache_limit: float = option(8.0, "Disk for the cached hidden states of the split, in GB (frozen backbones only).", ge=0)
     auc_disk: str = option("20GB", "Disk space that these scores, or those of an average, may take, such as 500MB.", pattern=SIZE_PATTERN)
 
     @property
@@ -372,9 +322,7 @@ class QuickstartOptions(Options):
 class TrainOptions(Options):
     """Options of `train`."""
 
-    hours: float | None = everyday(
-        None, "Then train a network for so many hours; it is kept only if validation says that it adds (default: scorers alone).", gt=0
-    )
+    hours: float | None = everyday(None, "Then train a network for so many hours; it is kept only if it adds (default: none).", gt=0)
 
 
 class NameOptions(Options):
@@ -403,15 +351,9 @@ class ReportOptions(Options):
         path=True,
     )
     output: str = everyday("report.html", "The page, one HTML file that fetches nothing.", short="-O", min_length=1, value="FILE")
-    figures: str | None = everyday(
-        None, "Also write every figure here: as SVG and PNG, and the headline in LaTeX and Markdown.", min_length=1, value="FOLDER"
-    )
-    tables: str | None = option(
-        None, "Write the headline in LaTeX and Markdown here (default: in the folder of the figures).", min_length=1, value="FOLDER"
-    )
-    documents: int = everyday(
-        10, "Documents shown with their evidence; this loads the model. 0: none, and no text on the page.", ge=0, le=MOST_DOCUMENTS
-    )
+    figures: str | None = everyday(None, "Also write figures (SVG, PNG) and the headline (LaTeX, Markdown).", min_length=1, value="FOLDER")
+    tables: str | None = option(None, "Where the headline is written (default: the folder of the figures).", min_length=1, value="FOLDER")
+    documents: int = everyday(10, "Documents shown with their evidence, by the model. 0: no text on the page.", ge=0, le=MOST_DOCUMENTS)
     paper: bool = option(False, "Mark the differences that `plant significance` recorded by the published rule.")
 
 
@@ -429,9 +371,7 @@ class SignificanceOptions(ScoringOptions):
     metric: list[str] = everyday([], f"Only this metric (repeatable). Default: {', '.join(DEFAULT_METRICS)}.", short="-m")
     bootstrap: int = everyday(1000, "Resamples for the intervals of the differences.", ge=1)
     permutations: int = option(10000, "Random swaps behind p (approximate randomisation); p is at least 1/(1 + this).", ge=1)
-    require: list[str] = everyday(
-        [], "Fail unless A is better by 'p<0.05' (all metrics), 'p[P@5]<0.05', or 'difference[P@5]>=0.01' (repeatable; exit code 7)."
-    )
+    require: list[str] = everyday([], "Fail unless A is better: 'p<0.05', 'p[P@5]<0.05', 'difference[P@5]>=0.01' (repeatable; code 7).")
     names: list[str] = option([], "How the systems are called in tables, in their order (repeatable). Default: their folders.")
     details: bool = everyday(False, "Show each comparison with p and intervals, too: of three or more systems one table is shown.")
     paper: bool = everyday(
@@ -439,9 +379,7 @@ class SignificanceOptions(ScoringOptions):
         "Report by the published rule: mean gain and plain percentiles of the replicates; Wilcoxon over documents for P@k and R@k, over "
         "replicates for F1 and AUC (there p shrinks with their number).",
     )
-    seeds: int | None = everyday(
-        None, "Compare means over this many seeds; `plant run --seeds` trains them. With one system: only its spread.", ge=2
-    )
+    seeds: int | None = everyday(None, "Compare means over so many seeds of `plant run --seeds`. One system: only its spread.", ge=2)
 
     @model_validator(mode="after")
     def _one_system_has_only_a_spread(self) -> SignificanceOptions:
@@ -468,24 +406,13 @@ class SignificanceOptions(ScoringOptions):
 class ServeOptions(Options):
     """Options of `serve`."""
 
-    runs: list[str] = everyday(
-        [],
-        "The run folders whose models are served (default: that of --run). The name of a folder is the id of its model.",
-        argument=True,
-        path=True,
-    )
+    runs: list[str] = everyday([], "Run folders whose models are served (default: that of --run).", argument=True, path=True)
     host: str = everyday("127.0.0.1", "The address to listen at; the default is reached from this machine alone.", value="ADDRESS")
     port: int = everyday(8000, "The port; 0: any free one.", ge=0, le=65535)
-    token: str | None = everyday(
-        None, "Clients must send it (Authorization: Bearer TOKEN). The variable PLANT_TOKEN is safer: others can see flags.", min_length=8
-    )
+    token: str | None = everyday(None, "Clients must send it (Authorization: Bearer TOKEN). Variable PLANT_TOKEN is safer.", min_length=8)
     open: bool = option(False, "Let other machines ask without a token.")
-    feedback: str | None = everyday(
-        None, "Append decisions to this file: what people accept and reject, as JSON lines.", min_length=1, value="FILE"
-    )
-    watch: bool = everyday(
-        False, "Load a model anew once its run was trained again: the server does not stop. The signal HUP does it at once."
-    )
+    feedback: str | None = everyday(None, "Append decisions to this file: what people accept and reject.", min_length=1, value="FILE")
+    watch: bool = everyday(False, "Load a model anew once its run was trained again. The signal HUP does it at once.")
     max_bytes: str = option("2MB", "The longest request, such as 500KB.", pattern=SIZE_PATTERN)
     timeout: float = option(30.0, "Seconds that a request may take.", gt=0, le=3600)
     concurrency: int = option(100, "Requests that may wait at once; more are told to come again (503).", ge=1)
@@ -519,9 +446,7 @@ class SuggestOptions(Options):
     )
     micro_batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1, was="batch")
     exclude: tuple[str, ...] = option((), EXCLUDE_HELP)
-    why: bool = everyday(
-        False, "Say why each label is suggested: how much the network and each scorer add, and by which words, title or training documents."
-    )
+    why: bool = everyday(False, "Say why each label is suggested: what the network and each scorer add, and by which words.")
     text_column: str | None = option(None, "The column that holds the texts, or several (default: as in the run's corpus).", value="COLUMN")
     encoding: str | None = option(None, "Encoding of the texts (default: UTF-8, or that of the run's corpus where they are not UTF-8).")
     id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).", value="COLUMN")
@@ -548,14 +473,10 @@ class ExplainOptions(Options):
 
     path: str | None = everyday(None, "Texts to explain: as for `plant suggest`.", argument=True)
     text: str | None = everyday(None, "One text to explain, instead of a table.")
-    document: str | None = everyday(
-        None, "The id of one text of the table; without a table, of a document of the run's corpus.", value="ID"
-    )
+    document: str | None = everyday(None, "The id of one text of the table; without a table, of the run's corpus.", value="ID")
     label: tuple[str, ...] = everyday((), "A label to explain, suggested or not: its id or title, or a file of them (repeatable).")
     top_k: int = everyday(5, "Labels explained of each text where none is named: those that are suggested first.", ge=1)
-    html: str | None = everyday(
-        None, "Also write a page: one HTML file that fetches nothing and runs no script.", min_length=1, value="FILE"
-    )
+    html: str | None = everyday(None, "Also write a page: one HTML file without scripts.", min_length=1, value="FILE")
     measure: SplitName | None = option(
         None,
         "Instead: how much the scores of this split's gold labels rest on the marked words, and how well these agree with gold spans; "
@@ -583,25 +504,19 @@ class LabelsApplyOptions(Options):
 
     path: str = option(help="The run with the model; it does not change.", argument=True, path=True)
     edits: str = option(
-        help="The edits: a table, JSON lines or a YAML list with edit, label, title, into, description and text.", argument=True, path=True
+        help="The edits: a table, JSON lines or YAML of edit, label, title, into, description, text.", argument=True, path=True
     )
 
 
 class ReviewExportOptions(Options):
     """Options of `review export`."""
 
-    path: str | None = everyday(
-        None, "Texts: a table, a .txt file or a folder of them, as for `plant suggest` (default: a split of the run).", argument=True
-    )
-    output: str = everyday(
-        "review.xlsx", "The sheet: .xlsx, .csv or .tsv; .jsonl holds whole texts.", short="-O", min_length=1, value="FILE"
-    )
+    path: str | None = everyday(None, "Texts, as for `plant suggest` (default: a split of the run).", argument=True)
+    output: str = everyday("review.xlsx", "The sheet: .xlsx, .csv, .tsv; .jsonl has whole texts.", short="-O", min_length=1, value="FILE")
     split: SplitName = everyday("test", "The split to review, without PATH.")
     others: int = everyday(5, "Labels of the band `reject` shown of each text.", ge=0)
     top_k: int = option(30, "Labels of each text that are looked at.", ge=1)
-    thresholds: str | None = option(
-        None, "Choose the bands by these thresholds of `plant thresholds`: its folder, its tag, or a file.", path="or name"
-    )
+    thresholds: str | None = option(None, "Choose the bands by thresholds of `plant thresholds`: folder, tag, or file.", path="or name")
     text_column: str | None = option(None, "The column that holds the texts, or several (default: as in the run's corpus).", value="COLUMN")
     id_column: str | None = option(None, "The column that holds the ids of the texts (default: as in the run's corpus).", value="COLUMN")
     micro_batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1)
@@ -613,29 +528,17 @@ class ReviewImportOptions(Options):
     sheets: list[str] = option(
         ..., "Reviewed sheets (.xlsx, .csv, .tsv), and the feedback of `plant serve` (.jsonl).", argument=True, path=True, min_length=1
     )
-    output: str = everyday(
-        "corrected.jsonl", "The training records: doc_id, text, labels, reviewer, time.", short="-O", min_length=1, value="FILE"
-    )
-    texts: str | None = everyday(
-        None,
-        "The texts, as `plant suggest` got them, for rows that do not have their whole text (default: the run's corpus).",
-        path=True,
-    )
+    output: str = everyday("corrected.jsonl", "The records: doc_id, text, labels, reviewer, time.", short="-O", min_length=1, value="FILE")
+    texts: str | None = everyday(None, "The texts of rows that do not have their whole text (default: the run's corpus).", path=True)
     into: str | None = everyday(
         None,
         "A table of your corpus: -O is then this table with the corrected labels in it, its other columns as they are, and a row more for "
         "each document that it does not have.",
         path=True,
     )
-    undecided: Literal["drop", "keep"] = everyday(
-        "drop", "Assigned labels without a decision: left out, or taken as accepted, also those of documents without any decision."
-    )
-    text_column: str | None = option(
-        None, "The column of --texts and --into that holds the texts (default: as in the run's corpus).", value="COLUMN"
-    )
-    id_column: str | None = option(
-        None, "The column of --texts and --into that holds the ids (default: as in the run's corpus).", value="COLUMN"
-    )
+    undecided: Literal["drop", "keep"] = everyday("drop", "Assigned labels without a decision: left out, or taken as accepted.")
+    text_column: str | None = option(None, "The column of texts of --texts and --into (default: as in the run's corpus).", value="COLUMN")
+    id_column: str | None = option(None, "The column of ids of --texts and --into (default: as in the run's corpus).", value="COLUMN")
 
 
 class ThresholdOptions(Options):

@@ -94,10 +94,7 @@ def run(context: StageContext, options: ExportOptions) -> Result:
 
 
 def _copy_model(run: Path, stages: Mapping[str, Path], target: Path) -> None:
-    """Write a run of some finished stages, by the names that they get, into a folder that is there.
-
-    The corpus has no place in it: whoever has the corpus names it (`--set data.path=PATH`), and it is compared by hash.
-    """
+    """Write a run of some finished stages, by the names that they get, without the corpus: whoever has it names it (`data.path`)."""
     opened = Run.open(run)
     record = CorpusRecord.read(opened.corpus_path)
     sources = {Path(path).name: digest for path, digest in opened.header.sources.items()}  # without their folders

@@ -101,9 +101,7 @@ def _count_mentions(concepts: Iterable[Concept], sample: Iterable[tuple[str, Seq
 
 
 def _order_languages(found: Mapping[str, int], purpose: Purpose, where: str, mentions: Callable[[], Counter[str]]) -> tuple[list[str], str]:
-    """The languages of titles to read, the first one for titles, from the tags that are `found`; and for a remark, why: the language that
-    the user names, else those of the documents, else the one in which documents name their labels, else English, else the most frequent.
-    """
+    """The languages of titles to read, the first one for titles: the user's, the documents', English, the most frequent; and why."""
     known = sorted(found, key=lambda code: (-found[code], code))
     if purpose.language is not None:
         if not is_spoken(purpose.language, known):

@@ -129,10 +129,7 @@ def _report(findings: Iterable[Finding], reporter: Reporter) -> None:
 
 
 def _hold_out(train: pl.DataFrame, section: DataSection, reporter: Reporter) -> list[str]:
-    """Ids of the share of train that becomes validation: the minimum where there are enough documents, never more than a fifth.
-
-    Documents of equal text stay together, so that no text of validation is one of train.
-    """
+    """Ids of the share of train that becomes validation, at most a fifth; documents of equal text stay together."""
     count = min(max(round(section.validation_share * train.height), section.validation_minimum), train.height // 5)
     units = train.with_row_index("row").group_by("same", maintain_order=True).agg("row")["row"]
     rows: list[int] = []

@@ -99,10 +99,7 @@ def peek_names(head: str) -> list[str]:
 
 
 class _Lines:
-    """The lines of a file for `csv`, which takes a carriage return alone for an end: it is given NUL in its place.
-
-    The lines of a row are held until the next row begins, since some of them may be read again.
-    """
+    """The lines of a file for `csv`, a carriage return alone as NUL; those of a row are held, since they may be read again."""
 
     def __init__(self, path: Path, encoding: str | None, bad: BadRows) -> None:
         self.path, self.encoding, self.bad = path, encoding, bad
@@ -190,10 +187,7 @@ def read_rows(
 
 
 def _split_rows(lines: _Lines, separator: str) -> Iterator[tuple[int, list[str], bool]]:
-    """Rows, blank ones among them, with the line on which each begins and whether a line of it went to `bad`.
-
-    Those whose quotes do not fit are read again.
-    """
+    """Rows, with the line on which each begins and whether one of its lines went to `bad`; where quotes do not fit, a row is read again."""
     rows, width = csv.reader(lines, delimiter=separator, strict=True), 0
     while True:
         try:

@@ -199,10 +199,7 @@ def _number_labels(pairs: pl.DataFrame, gold: Gold, path: Path) -> pl.DataFrame:
 
 
 def _judge_unknown(pairs: pl.DataFrame, gold: Gold, path: Path, reporter: Reporter | None) -> None:
-    """Labels that neither train nor the gold of the split has: an error where all are such, else a warning.
-
-    The warning comes where more than a few are unknown, or where labels of the corpus are written otherwise.
-    """
+    """Labels that neither train nor the gold of the split has: an error where all are such, a warning where many, or written otherwise."""
     unknown = pairs.filter(pl.col("label").is_null())["name"]
     if not len(unknown):
         return

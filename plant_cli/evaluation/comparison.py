@@ -183,12 +183,7 @@ def _describe(
     error: float | None,
     p_values: tuple[float, float],
 ) -> Difference:
-    """A metric of two systems from their values and the difference in the resamples [replicates], NaN where one leaves it undefined.
-
-    Args:
-        error: of averages over labels, the standard error of the difference by the jackknife.
-        p_values: of approximate randomisation, raw and corrected.
-    """
+    """A metric of two systems from values, the difference in resamples, its jackknife error and its p, raw and corrected."""
     (a, b), moved, difference = both, moved[~np.isnan(moved)], values[0] - values[1]
     low, high = interval(difference, moved, level, error=error, within=(-1.0, 1.0))
     plain_low, plain_high = interval(0.0, moved, level)

@@ -121,14 +121,8 @@ class ScoringOptions(Options):
         "that the vocabulary of the corpus gives).",
         path=True,
     )
-    label_order: str | None = option(
-        None, "For predictions that number their labels (XMLRepository, npz): a file with a label a line, in that order, from 0.", path=True
-    )
-    remove_pairs: str | None = option(
-        None,
-        "Pairs to take out of the predictions: `document label`, numbers from 0, such as filter_labels_test.txt of LF- data sets.",
-        path=True,
-    )
+    label_order: str | None = option(None, "For predictions that number their labels: a file with a label a line, from 0.", path=True)
+    remove_pairs: str | None = option(None, "Pairs to take out: `document label` from 0, as in filter_labels_test.txt.", path=True)
     memory: str = option("1GB", "Memory for the scores that AUC reads at a time, such as 500MB.", pattern=SIZE_PATTERN)
 
     @field_validator("metric_options", mode="before")

@@ -78,10 +78,7 @@ def shorten_names(names: Sequence[str]) -> dict[str, str]:
 
 
 def find_seeds(run: Path, name: str, count: int) -> dict[int, str]:
-    """The systems behind one name by the seed they were trained with: the one without a mark and the next `count` - 1 by seed.
-
-    A file of another tool and an ensemble have no seeds: the result is empty.
-    """
+    """The systems behind one name by seed: the one without a mark and the next `count` - 1; none for files and ensembles."""
     location = locate(name)
     if location.file is not None:
         return {}

@@ -445,10 +445,7 @@ class _Gathered(NamedTuple):
 
 
 def _gather(queries: Tensor, document: _Document) -> Tensor:
-    """Attention-weighted means [l, H] of a document's values for queries [l, H].
-
-    On a CPU the library's backward pass runs one thread for each head it is given: where there are more threads, labels go in groups.
-    """
+    """Attention-weighted means [l, H] of a document's values for queries [l, H]; in groups of labels where there are threads for them."""
     labels, (heads, _, size) = len(queries), document.keys.shape
     groups = 1
     while queries.device.type == "cpu" and 2 * groups * heads <= torch.get_num_threads() and groups < LABEL_MULTIPLE:

@@ -382,10 +382,7 @@ def _pull_tile(
     KEPT: tl.constexpr,
     TAKEN: tl.constexpr,
 ) -> None:
-    """Adds to the gradients of some rows of one side what a part of the other side gives, for one document.
-
-    The sides are its labels (queries, directions) and its positions (keys, values). Means, levels and upstream are those of lined labels.
-    """
+    """Adds to the gradients of some rows of one side (labels or positions of a document) what a part of the other side gives."""
     document, head = tl.program_id(1).to(tl.int64), tl.program_id(2)
     block, begin = tl.program_id(0) // parts, tl.program_id(0) % parts * walked
     place = block * KEPT + tl.arange(0, KEPT)

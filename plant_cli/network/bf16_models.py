@@ -128,10 +128,7 @@ def _adapted(layer: Any, states: Tensor) -> Tensor:
 
 
 class _AdaptedProduct(torch.autograd.Function):
-    """W x + s B A dropout(x) of a frozen map W and an adapter A, B of scale s; gradients of x, A and B.
-
-    `copies`: A, B transposed, s A transposed and s B, in the type of x.
-    """
+    """W x + s B A dropout(x) and its gradients of x, A and B; `copies`: A, B transposed, s A transposed and s B, in the type of x."""
 
     @staticmethod
     def forward(ctx: Any, states: Tensor, down: Tensor, up: Tensor, base: nn.Module, copies: Sequence[Tensor], dropout: float) -> Tensor:

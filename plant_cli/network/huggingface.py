@@ -256,10 +256,7 @@ def load_tokenizer(profile: Profile, options: HuggingFaceOptions) -> Any:
 
 
 def load_pretrained(profile: Profile, options: HuggingFaceOptions) -> Any:
-    """The model without its language-model head, with adapters and quantised weights when asked for.
-
-    Under `torch.device("meta")` it is built from config.json alone, as `plant plan` asks: all shapes, no weights.
-    """
+    """The model without its language-model head, with adapters and quantised weights; on the device "meta" from config.json alone."""
     packed = profile.packed
     if packed is None and torch.get_default_device().type != "meta":
         _refuse_pickles(Path(profile.model))
@@ -349,11 +346,7 @@ def special_tokens(tokenizer: Any) -> tuple[list[int], list[int]]:
 
 
 def _source(profile: Profile) -> dict[str, Any]:
-    """Where a model that is no packed one comes from: a folder, or else the hub; what it gave before where it does not answer.
-
-    Raises:
-        ResourceError: a path that only a folder can have, where there is none.
-    """
+    """Where a model comes from: a folder (`ResourceError` if it is missing), or the hub, or what the hub gave before."""
     if Path(profile.model).is_dir():
         return {"revision": profile.revision}
     if not HUB_ID.fullmatch(profile.model):

@@ -26,15 +26,11 @@ class HuggingFaceOptions(Options):
     max_tokens: int = option(4096, "Tokens kept of a document; what lies beyond is counted and reported.", ge=1)
     window: int | None = option(None, "Positions of one window (default: what the model can read).", ge=8)
     overlap: int = option(32, "Tokens that neighbouring windows of a long document have in common; their hidden states are averaged.", ge=0)
-    adapter: Adapter = option(
-        "full", "What fine-tuning may change: all weights, low-rank adapters (lora; dora learns lengths apart from directions), or nothing."
-    )
+    adapter: Adapter = option("full", "What fine-tuning may change: all weights, adapters (lora, dora), or nothing.")
     lora_rank: int = option(16, "Rank r of the adapters.", ge=1)
     lora_alpha: float = option(32.0, "Scale α of the adapters; the update is multiplied by α/r.", gt=0)
     lora_dropout: float = option(0.05, "Dropout before the adapters.", ge=0, lt=1)
-    quantization: Quantization = option(
-        "none", "Frozen weights in fewer bits. nf4: 4 bits, double quantisation, computing in bf16. int8: 8 bits, outliers in fp16."
-    )
+    quantization: Quantization = option("none", "Frozen weights in fewer bits. nf4: 4, computing in bf16. int8: 8, outliers in fp16.")
     expand_weights: bool | None = option(
         None,
         "Keep the numbers of 4-bit weights in bf16: the same results, faster, four times the memory. "
@@ -57,10 +53,7 @@ class HuggingFaceOptions(Options):
 class FrozenOptions(HuggingFaceOptions):
     """Options of small encoders that come with their weights: as they are, unless asked otherwise."""
 
-    adapter: Adapter = option(
-        "none",
-        "What fine-tuning may change: nothing (hidden states are then computed once and cached), adapters (lora, dora), or all weights.",
-    )
+    adapter: Adapter = option("none", "What fine-tuning may change: nothing (states are cached), adapters (lora, dora), or all weights.")
 
 
 class EncoderOptions(HuggingFaceOptions):
@@ -68,24 +61,15 @@ class EncoderOptions(HuggingFaceOptions):
 
     model: str = option(help="Hub id or local folder of the model.", hub=())
     revision: str | None = option(None, "Commit, tag or branch of a hub model (default: the commit pinned here, else the newest).")
-    adapter_targets: list[str] | None = option(
-        None, "Names of the linear maps that get low-rank adapters (default: those of the attention, by the model's architecture)."
-    )
+    adapter_targets: list[str] | None = option(None, "Linear maps that get adapters, by name (default: those of the attention).")
 
 
 class CausalOptions(EncoderOptions):
     """Options of causal models: adapters on 4-bit weights unless asked otherwise."""
 
-    adapter: Adapter = option(
-        "lora", "What fine-tuning may change: low-rank adapters (lora; dora learns lengths apart from directions), all weights, or nothing."
-    )
-    quantization: Quantization = option(
-        "nf4", "Frozen weights in fewer bits. nf4: 4 bits, double quantisation, computing in bf16. int8: 8 bits, outliers in fp16."
-    )
-    gguf: str | None = option(
-        None,
-        "GGUF file in the folder `model` (llama, qwen2 or phi3), as llama.cpp reads it; its weights are unpacked, then quantised as asked.",
-    )
+    adapter: Adapter = option("lora", "What fine-tuning may change: adapters (lora, dora), all weights, or nothing.")
+    quantization: Quantization = option("nf4", "Frozen weights in fewer bits. nf4: 4, computing in bf16. int8: 8, outliers in fp16.")
+    gguf: str | None = option(None, "GGUF file in the folder `model` (llama, qwen2, phi3); its weights are unpacked, then quantised.")
     gradient_checkpointing: bool | None = option(
         None,
         f"{RECOMPUTE} Default: always on a processor; on a graphics card in as many layers as its free memory is short of.",

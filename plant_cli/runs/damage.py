@@ -58,10 +58,7 @@ def require_marked(path: Path, owner: str, todo: str) -> None:
 
 
 def is_whole(path: Path, owner: str, warn: Callable[[str], None]) -> bool:
-    """Whether a folder whose content can be made again is marked and complete; every file is hashed, and a warning names damage.
-
-    `owner` is the folder, for the warning: "the cached hidden states of train".
-    """
+    """Whether a folder of what can be made again is marked and complete, by hash; a warning names damage of this `owner`."""
     if not path.exists():
         return False
     try:

@@ -145,10 +145,7 @@ class StageFolder:
             self.path.rename(self.failed_path)
 
     def hash_outputs(self, known: Mapping[str, str] | None = None) -> dict[str, str]:
-        """SHA-256 of each file the stage left, by path inside the folder; checkpoints, links and hidden files do not count.
-
-        Hashes that are `known` from before are not taken again.
-        """
+        """SHA-256 of each file that the stage left, but checkpoints, links and hidden files; `known` hashes are not taken again."""
         files = (p for p in sorted(self.path.rglob("*")) if p.is_file() and not p.is_symlink())
         names = {path.relative_to(self.path): path for path in files}
         shown = {name: path for name, path in names.items() if not any(part.startswith(".") for part in name.parts)}
@@ -164,10 +161,7 @@ class StageFolder:
         return [file for file in examine_files(self.path, record) if file.state != "whole"]
 
     def require(self, todo: str) -> StageRecord:
-        """The record of the finished stage; `ArtefactError` if it is not done, or a file that it left is missing or changed.
-
-        `todo` is the command that makes or mends it.
-        """
+        """The record of the finished stage; `ArtefactError`, which says `todo`, if it is not done or a file is missing or changed."""
         record = self.record()
         if record is None or record.status != "done":
             state, again = "has not run", todo
@@ -336,10 +330,7 @@ def require_tag(tag: str | None) -> None:
 
 
 def _refuse_other(path: Path) -> None:
-    """Refuse a file, or a folder with other content than a run.
-
-    Traces of a process that is just making a run do not count, nor does the cache of one that ended before it was made.
-    """
+    """Refuse a file, or a folder with other content than a run; traces of a process that makes or made a run do not count."""
     if path.is_symlink() and not path.exists():
         raise UsageError(
             f"'{path}' is a link that leads nowhere",

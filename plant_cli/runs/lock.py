@@ -82,10 +82,7 @@ def _open(path: Path) -> int:
 
 
 def _take(handle: int, opened: int, path: Path) -> bool:
-    """Lock the file, and the folder: the file may be deleted while it is held, and a second writer would make another.
-
-    False if another process holds one of them. Some network file systems cannot lock a folder: there the file has to do.
-    """
+    """Lock the file, and the folder, where that can be locked, since the file may be deleted; False if another process holds one."""
     try:
         fcntl.flock(handle, EXCLUSIVE)
     except BlockingIOError:

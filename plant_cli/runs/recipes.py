@@ -271,9 +271,7 @@ def find_recipe(name: str, folder: Path | None = None) -> Path:
 
 
 def load_recipe(name: str) -> RecipeLayer:
-    """Read a recipe by path or shipped name (`-`: standard input) with everything it extends; paths of data in it are
-    relative to the working directory.
-    """
+    """Read a recipe by path or shipped name (`-`: standard input) with all that it extends; data are relative to the working directory."""
     layer = _extend(parse_yaml(_read_once(sys.stdin), "stdin"), None, []) if name == "-" else _load(find_recipe(name), [])
     return replace(layer.only(layer.values.keys() - RECIPE_HEADINGS), summary=str(layer.values.get("summary") or ""))
 

@@ -27,10 +27,7 @@ def split_seed(tag: str | None) -> tuple[str | None, int | None]:
 
 
 def find_input_tag(run: Run, stage: str, tag: str | None, reader: str | None) -> str | None:
-    """The tag of the input for a stage with the tag `reader`: that of the same seed if the run has such an input, else `tag`.
-
-    A stage that does not depend on the seed, such as `mig`, is thus shared by all seeds.
-    """
+    """The tag of the input for a stage with the tag `reader`: that of the same seed if the run has such an input, else `tag`."""
     seed = split_seed(reader)[1]
     if seed is None or split_seed(tag)[1] is not None:
         return tag

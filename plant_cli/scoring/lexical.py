@@ -48,10 +48,7 @@ def weigh_numbers(terms: Sequence[str]) -> AnyFloats:
 
 
 def weigh_counts(counts: csr_array, idf: AnyFloats | None = None) -> csr_array:
-    """(1 + ln tf) · idf of every stored count, > 0, of a csr [B, V], float32 (Salton and Buckley 1988, sublinear tf).
-
-    Logarithms are taken in the type of the counts; idf [V] is 1 by default.
-    """
+    """(1 + ln tf) · idf of every stored count, csr [B, V], float32 (Salton and Buckley 1988); idf [V] is 1 by default."""
     values = 1 + np.log(counts.data)
     if idf is not None:
         values = values * idf[counts.indices]
@@ -104,10 +101,7 @@ def cut_word(word: str, shortest: int = SHORTEST, longest: int = LONGEST) -> lis
 
 @lru_cache(maxsize=4)
 def cut_words(words: tuple[str, ...]) -> tuple[Mapping[str, int], csr_array]:
-    """A number for each n-gram of distinct words, in order of appearance, and how often each is in each word, csr [W, G] float32.
-
-    Every scorer that reads a vocabulary asks for the same: the last answers are kept.
-    """
+    """A number for each n-gram of distinct words, and how often each is in each word, csr [W, G] float32; the last answers are kept."""
     numbers: dict[str, int] = {}
     columns: list[int] = []
     ends = [0]
@@ -337,11 +331,7 @@ class _World:
 
 
 class _LeftOut:
-    """Relevance in the four cases that a document left out can make: with and without its word, of its label and of another.
-
-    Where a case cannot arise (a word that only documents of the label have, in a document without the label) the counts are clipped to
-    possible ones, and what they give is never read.
-    """
+    """Relevance with and without the document left out: of its words and others, of its labels and others; the impossible is clipped."""
 
     def __init__(self, world: _World, vectors: csr_array, occurs: csr_array, gold: csr_array, measure: Measure, min_df: int) -> None:
         self.vectors, self.occurs, self.gold = vectors, occurs, gold

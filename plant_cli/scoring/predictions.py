@@ -58,10 +58,7 @@ def read_indexed(path: Path, label_hash: str) -> pl.DataFrame | None:
 
 
 def list_parts(folder: Path) -> dict[str, Path]:
-    """The predictions by each part of the model alone in the folder of `predict`, by the name of the part; empty if there are none.
-
-    Of a finished stage they are those that it recorded.
-    """
+    """The predictions by each part of the model alone, by its name: those that a finished `predict` recorded, else those there."""
     record = find_finished(folder)
     paths = (folder / PARTS_FOLDER).glob("[!.]*.parquet") if record is None else map(folder.joinpath, record.outputs)
     return {path.stem: path for path in sorted(paths) if path.parent == folder / PARTS_FOLDER}

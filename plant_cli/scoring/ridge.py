@@ -245,12 +245,7 @@ def cut_row(row: csr_array, entries: int) -> list[csr_array]:
 
 
 class _TermProducts:
-    """Products X_Fᵀ X_F of the terms of labels: those of terms that many use are computed at once, the others for each label by itself.
-
-    Args:
-        documents: vectors X of N documents by the terms that are used, csr [N, U].
-        wanted: products that are wanted of each term [U].
-    """
+    """Products X_Fᵀ X_F of the terms of labels: of terms that are `wanted` often, computed at once, of others for each label."""
 
     def __init__(self, documents: csr_array, wanted: npt.NDArray[Any]) -> None:
         self._documents, self._by_term = documents, csr_array(documents.T)

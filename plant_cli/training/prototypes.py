@@ -95,10 +95,7 @@ class Prototypes:
                 yield group[0], self._gather_tables((1.0,))[0]
 
     def _gather_tables(self, factors: Sequence[float]) -> list[Tables]:
-        """Prototypes [L, V] and background [L, V] under each sharpness, from one pass over train.
-
-        A document is gathered for its own labels, and for all of them where it is of the background.
-        """
+        """Prototypes [L, V] and background [L, V] under each sharpness, from one pass over train."""
         self.network.eval()
         gold, processes = self.train.split.gold, self.hardware.processes
         shape = (len(factors), self.network.labels, self.decoder.gathered_size)

@@ -28,10 +28,7 @@ class Planted:
 
 
 def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatistics) -> Planted:
-    """Train label queries and attention maps so that attention ranks a document's words by their relevance for each label.
-
-    The network of the best epoch is saved in the stage's folder.
-    """
+    """Train label queries and attention maps to rank words by their relevance for each label, and save the best epoch."""
     if not known.table.matrix.nnz:
         raise DataError(
             "there is nothing to plant: no word indicates any label",

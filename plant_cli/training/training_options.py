@@ -75,9 +75,7 @@ class TrainingOptions(Options):
     )
     clip: float = option(1.0, "Largest norm of a gradient.", gt=0)
     cache_limit: float = option(8.0, "Disk for cached hidden states of one split, in GB (frozen backbones only).", ge=0)
-    tracker: str | None = option(
-        None, "Also send loss and validation figures to a tracker: tensorboard, wandb, mlflow, … as accelerate names them."
-    )
+    tracker: str | None = option(None, "Also send loss and validation figures to a tracker of accelerate: tensorboard, wandb, mlflow, …")
     curves: bool = option(False, "Draw loss and validation figure as lines in the terminal after every epoch.")
     checkpoint_minutes: float = option(10.0, "Minutes between checkpoints within an epoch.", gt=0)
 
@@ -103,9 +101,7 @@ class TrainingOptions(Options):
 class PretrainOptions(TrainingOptions):
     """Options of `pretrain-attn`."""
 
-    relevance: str | None = option(
-        None, "Tag of the `plant mig` whose relevance is planted, such as control for mig-control. Default: the one without a tag."
-    )
+    relevance: str | None = option(None, "Tag of the `plant mig` whose relevance is planted, such as control (default: without a tag).")
     loss: Choice = choice("loss", "lambda", "The ranking loss.")
     epochs: int | None = option(
         None,
@@ -114,9 +110,7 @@ class PretrainOptions(TrainingOptions):
         level="everyday",
         ge=1,
     )
-    least_gain: float = option(
-        0.003, "Least gain of an epoch that counts as better: in validation nDCG, when training decides whether to stop.", ge=0
-    )
+    least_gain: float = option(0.003, "Least gain in validation nDCG of an epoch that counts as better.", ge=0)
     rate_attention: float | None = option(
         None,
         f"Peak learning rate of label queries and attention maps. Default: {RATE_REGRESSED:g} where queries start from a regression, "
@@ -124,12 +118,10 @@ class PretrainOptions(TrainingOptions):
         gt=0,
     )
     freeze_backbone: bool = option(True, "Train only the label attention; hidden states are then computed once and cached.")
-    contrast: int = option(
-        64, "Words without relevance that join each document's lists; 0: none (the paper; neither in validation), -1: all.", ge=-1
-    )
+    contrast: int = option(64, "Words without relevance that join each document's lists; 0: none (the paper), -1: all.", ge=-1)
     labels_per_document: int = option(16, "Labels sampled beside the positives of a batch; -1: all labels.", ge=-1)
     score: Literal["log-mass", "mass", "log-mean"] = option(
-        "log-mass", "A word's score: log of the attention mass on its tokens, the mass itself, or the log of its mean."
+        "log-mass", "A word's score: log of the attention on its tokens, their sum, or log of their mean."
     )
     start: Literal["regression", "random"] | None = option(
         None,
@@ -138,7 +130,7 @@ class PretrainOptions(TrainingOptions):
         "Default: regression, where the decoder can and --label-queries does not ask for titles.",
     )
     items: Literal["words", "positions"] = option(
-        "words", "What is ranked: a document's distinct words, or each position of a word by itself (the paper, read to the letter)."
+        "words", "What is ranked: a document's distinct words, or each position (the paper, to the letter)."
     )
     title_documents: bool = option(False, "Train on the titles of labels, too: each is a short document with that label alone.")
     ndcg_k: int = option(1000, "Cut k of the validation nDCG@k.", ge=1)
@@ -164,11 +156,7 @@ class PretrainOptions(TrainingOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ByStart(Generic[Value]):
-    """A default that depends on how the label tables start.
-
-    Tables that are planted can lose something, so they learn more slowly; a start from nothing makes no progress at first, so it is
-    given all its epochs.
-    """
+    """A default by the start of the label tables: planted ones can lose something, and learn more slowly; others get all epochs."""
 
     planted: Value  # with tables that start from prototypes
     plain: Value  # without
@@ -207,10 +195,7 @@ class FinetuneOptions(TrainingOptions):
         "Tag of the `plant pretrain-attn` to start from, such as control for pretrain-attn-control; not with --init random. "
         "Default: the one without a tag.",
     )
-    prototypes: bool | None = option(
-        None,
-        "Start each label's tables from what its attention gathers on its training documents. Default: with --init planted (paper: no).",
-    )
+    prototypes: bool | None = option(None, "Start label tables from what attention gathers in train (default: if planted; paper: no).")
     sharpness: float | None = option(
         None,
         "Factor on the planted attention's scores when prototypes are made; not with --no-prototypes. "
@@ -226,20 +211,10 @@ class FinetuneOptions(TrainingOptions):
     )
     epochs: int = option(10, "Passes over train at most.", level="everyday", ge=1)
     rate_attention: float = option(1e-3, "Peak learning rate of label queries and attention maps.", gt=0)
-    network: bool = option(
-        True, "Train a network, not the scorers alone. Without a network the model is ready in seconds.", level="everyday"
-    )
-    only_if_better: bool = option(
-        False,
-        "Keep the network only if it adds to the scorers: on validation, the 95% interval of its gain in MAP must be above 0.",
-        level="everyday",
-    )
+    network: bool = option(True, "Train a network, not only scorers. Without one the model is ready in seconds.", level="everyday")
+    only_if_better: bool = option(False, "Keep the network only if it adds: gain in MAP on validation above 0 (95%).", level="everyday")
     allow_missing: bool = option(False, "Leave a scorer out that fails, with a warning, instead of stopping.")
-    patience: int | None = option(
-        None,
-        f"Epochs without a better validation value before training stops. {PATIENCE.help}",
-        ge=1,
-    )
+    patience: int | None = option(None, f"Epochs without a better validation value before training stops. {PATIENCE.help}", ge=1)
     least_gain: float | None = option(
         None,
         f"Least gain of an epoch that counts as better: in the validation figure, when training decides whether to stop. {LEAST_GAIN.help}",
@@ -274,11 +249,7 @@ class FinetuneOptions(TrainingOptions):
         was="threshold",
     )
 
-    exclude: tuple[str, ...] = option(
-        (),
-        "A label that is never suggested, in this model: its id or title, or a file with one on each line (repeatable).",
-        level="everyday",
-    )
+    exclude: tuple[str, ...] = option((), "A label never suggested: its id or title, or a file of them (repeatable).", level="everyday")
 
     @property
     def plants_tables(self) -> bool:

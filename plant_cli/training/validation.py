@@ -62,10 +62,7 @@ def starts_sparse(network: Network, material: Material, hardware: Hardware, batc
 
 @dataclass
 class Validation:
-    """Scores the validation split with a network under training.
-
-    Its `memory` is what it must know of earlier epochs; a training that is resumed restores it.
-    """
+    """Scores validation with a network under training. `memory`: what it must know of earlier epochs, which `--resume` restores."""
 
     network: Network
     material: Material  # the validation split

@@ -49,9 +49,7 @@ class AwdLstmOptions(DropoutOptions):
 class PretrainLmOptions(DropoutOptions):
     """Options of `pretrain-lm`."""
 
-    directions: Literal["both", "forward", "backward"] = option(
-        "both", "Language models to train: one that reads forward, one backward.", level="everyday"
-    )
+    directions: Literal["both", "forward", "backward"] = option("both", "Language models to train: forward and backward.", level="everyday")
     embedding: int = option(400, "Size of the word embeddings, and of the hidden states of the last layer (tied weights).", ge=1)
     hidden: int = option(1152, "Hidden size of the layers before the last.", ge=1)
     layers: int = option(3, "LSTM layers.", ge=1)
@@ -62,23 +60,15 @@ class PretrainLmOptions(DropoutOptions):
     batch: int = option(64, "Streams of text that are read side by side.", ge=1)
     window: int = option(72, "Tokens of each stream in one optimiser step; the state is carried to the next.", ge=2)
     rate: float = option(4e-3, "Peak learning rate of the embedding; the layers' are lower by the factor below.", gt=0)
-    rate_factor: float | None = option(
-        None, "Each layer learns this many times more slowly than the one above it. Default: 2.6 with imported weights, 1 without.", ge=1
-    )
-    frozen_epochs: int | None = option(
-        None, "Epochs in which only the embedding learns. Default: 1 with imported weights, 0 without.", ge=0
-    )
+    rate_factor: float | None = option(None, "How many times more slowly each lower layer learns. Default: 2.6 if imported, else 1.", ge=1)
+    frozen_epochs: int | None = option(None, "Epochs of the embedding alone. Default: 1 with imported weights, 0 without.", ge=0)
     weight_decay: float = option(0.01, "AdamW's weight decay.", ge=0)
     clip: float = option(0.4, "Largest norm of a gradient.", gt=0)
     activation_penalty: float = option(2.0, "Weight of the mean square of the last layer's output (AR).", ge=0)
     change_penalty: float = option(1.0, "Weight of the mean square of its change from token to token (TAR).", ge=0)
-    weights: str | None = option(
-        None, "Published weights to start the forward model from: safetensors, or a torch file that holds nothing but tensors.", path=True
-    )
+    weights: str | None = option(None, "Published weights to start the forward model from: safetensors, or a torch file.", path=True)
     weights_backward: str | None = option(None, "Published weights to start the backward model from.", path=True)
-    words: str | None = option(
-        None, "The words of the published weights in the order of their rows: a JSON list, or one a line.", path=True
-    )
+    words: str | None = option(None, "The words of the published weights in order of rows: a JSON list, or one a line.", path=True)
     checkpoint_minutes: float = option(10.0, "Minutes between checkpoints within an epoch.", gt=0)
 
 

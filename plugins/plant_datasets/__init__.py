@@ -29,9 +29,7 @@ class SyntheticClinicOptions(Options):
 class FeatureOptions(Options):
     """Where the names of features are."""
 
-    features: str | None = option(
-        None, "A file with the name of each feature on a line (default: features.txt in the same folder).", path=True
-    )
+    features: str | None = option(None, "A file with the name of each feature on a line (default: features.txt beside it).", path=True)
 
 
 class AttentionXMLOptions(Options):
@@ -62,9 +60,7 @@ class CodiespOptions(Options):
 class ReutersOptions(Options):
     """Which stories and categories are read."""
 
-    split: Literal["modapte", "modlewis"] = option(
-        "modapte", "modapte: stories that an indexer looked at for topics; modlewis: those also that have none."
-    )
+    split: Literal["modapte", "modlewis"] = option("modapte", "modapte: stories that an indexer saw; modlewis: those also without topics.")
     categories: Literal["topics", "all"] = option("topics", "all: places, people, organisations and exchanges too, with a prefix.")
 
 
@@ -78,9 +74,7 @@ class MimicOptions(Options):
     """Texts and splits."""
 
     splits: str | None = option(None, "The public file or folder of splits (default: patients are split by a hash).", path=True)
-    text: Literal["e23", "caml", "alpha", "none"] = option(
-        "e23", "e23: as Edin et al. 2023; caml: as Mullenbach et al. 2018; alpha: words of letters only; none: as it is."
-    )
+    text: Literal["e23", "caml", "alpha", "none"] = option("e23", "e23: Edin et al.; caml: Mullenbach et al.; alpha: letters; none: all.")
     deid: Literal["keep", "mask"] = option("keep", "mask: de-identified parts become a blank.")
 
 

@@ -150,11 +150,7 @@ def _peek(path: Path, data: DataSection) -> list[str]:
 
 
 def _enter(folder: Path) -> Path:
-    """The folder of the tables: the folder itself, or the one in it that has a training file, as in a clone of a data set of the hub.
-
-    Raises:
-        DataError: several folders in it have one.
-    """
+    """The folder of the tables: itself, or the one in it that has a training file; `DataError` if several have one."""
 
     def holds(path: Path) -> bool:
         return any(split_of(base_name(file)) == "train" and table_format(file) for file in path.iterdir())
@@ -171,10 +167,7 @@ def _enter(folder: Path) -> Path:
 
 
 def _find_split_files(folder: Path, data: DataSection) -> dict[SplitName, list[Path]]:
-    """The files of each split: `train.parquet`, `dev.jsonl.gz`, or shards such as `train-00000-of-00002.parquet`.
-
-    Where no file has just that name, those with the word in their name are taken, such as `X_train.csv`: tables of documents, else any.
-    """
+    """The files of each split, or shards, by name; else those with the word in their name, such as `X_train.csv`."""
     tables = [path for path in sorted(folder.iterdir()) if table_format(path) and path.is_file()]
     files: dict[SplitName, list[Path]] = {}
     for path in tables:

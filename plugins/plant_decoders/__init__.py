@@ -18,9 +18,7 @@ class LabelAttentionOptions(Options):
     label_rank: int | None = option(None, "Label queries of a rank below the hidden size instead of free ones, for very many labels.", ge=1)
     dropout: float = option(0.0, "Share of the hidden states' values zeroed in training.", ge=0, lt=1)
     init_scale: float = option(0.03, "Standard deviation of random label queries.", gt=0)
-    elements: int | None = option(
-        None, "Numbers (labels x hidden size) that label attention holds at a time (default: by device).", ge=1, was="cells"
-    )
+    elements: int | None = option(None, "Numbers (labels x hidden size) held at a time (default: by device).", ge=1, was="cells")
 
 
 class DotAttentionOptions(Options):
@@ -39,21 +37,13 @@ class PlantedL2ROptions(Options):
     static: bool = option(True, "Attention S that is planted as it is: the relevance of each token's word.")
     differentiable: bool = option(True, "Attention P that is planted and goes on learning: the L2R model that stage 1 trains.")
     combine: Literal["sum", "learned"] = option("sum", "Add the parts up as they are (paper), or with learned weights.")
-    ranker: Literal["network", "dot-product"] = option(
-        "network", "The L2R model of label and word: two layers on both embeddings, or their dot product with biases."
-    )
+    ranker: Literal["network", "dot-product"] = option("network", "The L2R model: two layers on both embeddings, or their dot product.")
     ranker_size: int = option(200, "Size of the L2R model's embeddings of words and labels.", ge=1)
     ranker_hidden: int = option(100, "Hidden size of its two layers.", ge=1)
     static_k: int | None = option(5, "Most relevant tokens of a window that static attention looks at; null: all.", ge=1)
-    differentiable_k: int | None = option(
-        40, "Best tokens of a window that differentiable attention looks at (inattention); null: all.", ge=1
-    )
-    inattention: Literal["mask", "zero"] = option(
-        "mask", "What becomes of the other tokens' scores: no attention at all, or the score 0 (the authors' code), which is some."
-    )
-    static_rows: Literal["sum", "raw"] = option(
-        "sum", "Static attention of a label sums to 1 as the other parts do, or is relevance as it is (paper)."
-    )
+    differentiable_k: int | None = option(40, "Best tokens of a window that differentiable attention sees (inattention); null: all.", ge=1)
+    inattention: Literal["mask", "zero"] = option("mask", "Other tokens get no attention, or the score 0 (the authors' code).")
+    static_rows: Literal["sum", "raw"] = option("sum", "Static attention of a label sums to 1, or is relevance as it is (paper).")
     boost: bool = option(True, "Weigh what a label gathers by a vector of its own (W); without, its dimensions are just summed.")
     state: bool = option(True, "Read window by window and carry each label's evidence along; without, a document is one window.")
     window: int = option(72, "Tokens of a window of the state.", ge=1)
@@ -65,9 +55,7 @@ class PlantedL2ROptions(Options):
 class ClassifierOptions(Options):
     """Options of the decoders that others published."""
 
-    prior_bias: bool = option(
-        False, "Start the bias of each label at the log-odds of its share of the training documents (published: at 0)."
-    )
+    prior_bias: bool = option(False, "Start each label's bias at the log-odds of its share of the training documents (published: at 0).")
     elements: int | None = option(None, "Numbers (labels x hidden size) that attention holds at a time (default: by device).", ge=1)
 
 
@@ -90,9 +78,7 @@ class LaatOptions(ClassifierOptions):
 class JointLaatOptions(LaatOptions):
     """Options of the decoder `joint-laat`."""
 
-    prefix: int | None = option(
-        None, "Group labels by this many first characters of their ids, 3 for the categories of ICD. Default: by their parents.", ge=1
-    )
+    prefix: int | None = option(None, "Group labels by so many first characters of their ids, 3 for ICD. Default: by their parents.", ge=1)
     context: int = option(128, "Size of what the scores of the groups are mapped to before each label sees it.", ge=1)
 
 

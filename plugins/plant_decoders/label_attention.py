@@ -156,10 +156,7 @@ class LabelAttention(PairwiseDecoder):
 
 
 class FoldedLabelAttention(nn.Module):
-    """Label attention for scoring: two tables of the labels instead of three, and no product of them with a document's batch.
-
-    Under autocast the tables take the type of the decoder's products, so that logits stay the same.
-    """
+    """Label attention for scoring, of two tables instead of three; under autocast in the type of the decoder's products."""
 
     def __init__(self, decoder: LabelAttention) -> None:
         super().__init__()

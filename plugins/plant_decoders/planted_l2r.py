@@ -100,10 +100,7 @@ class DotProduct(WordTables):
 
 
 class TwoLayers(WordTables):
-    """f(l, w) = v · relu(W [e_w; e_l] + b) + c; the last row of words stands for all words outside the table.
-
-    The first layer is computed for words and for labels by themselves, and only added up for the pairs.
-    """
+    """f(l, w) = v · relu(W [e_w; e_l] + b) + c; the last row of words stands for all words outside the table."""
 
     sized = ("word",)
 
@@ -236,10 +233,7 @@ class PlantedL2R(nn.Module):
         return torch.cat([checkpoint(self._score, batch, block, use_reentrant=False) for block in blocks], dim=1)
 
     def rank(self, reading: Reading, labels: Tensor) -> Tensor:
-        """Log attention [B, l, T] of the L2R model over whole documents and all words, as stage 1 trains it.
-
-        Its difference between two tokens is that of f. Without differentiable attention, that of the learned part.
-        """
+        """Log attention [B, l, T] of the L2R model (else of the learned part) over whole documents, as stage 1 trains it."""
         batch = self._cut(reading, reading.mask.shape[1])
         scores = self._ranked(batch, labels) if self.options.differentiable else self._learned(batch, labels)
         return masked_log_softmax(scores, batch.mask).flatten(2)
@@ -255,10 +249,7 @@ class PlantedL2R(nn.Module):
         return torch.where(total > 0, weights / total.clamp_min(torch.finfo(total.dtype).tiny), even)
 
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
-        """`attention`: the L2R model, which stage 1 trains; `boost`: the tables of each label; `head`: the rest.
-
-        Without differentiable attention the learned part is the attention.
-        """
+        """`attention`: the L2R model of stage 1, else the learned part; `boost`: the tables of each label; `head`: the rest."""
         ranker, head = list(self.ranker.parameters()), [self.bias, self.shares, self.window_sharpness]
         if self.options.differentiable:
             return {"attention": ranker, "boost": [self.queries, self.boost], "head": head}

@@ -15,17 +15,13 @@ class WordsOptions(Options):
 
     min_df: int = option(2, "Training documents that a word must be in to count.", ge=1)
     terms: int = option(1000, "Words kept of a label, those of highest relevance.", ge=1)
-    exact: int = option(
-        200_000, "Labels up to which a document is compared with all of them; beyond, with those that share its rarest words.", ge=1
-    )
+    exact: int = option(200_000, "Labels up to which a document is compared with all; beyond, with those that share rare words.", ge=1)
 
 
 class TitlesOptions(Options):
     """Options of the scorer `titles`."""
 
-    passage: int = option(
-        24, "Words of the passages of which the best counts, beside the whole document; 0: the whole document alone.", ge=0
-    )
+    passage: int = option(24, "Words of the passages of which the best counts beside the whole document; 0: no passages.", ge=0)
     lead: int = option(12, LEAD, ge=0)
 
 
@@ -52,11 +48,7 @@ class NeighboursOptions(SimilarityOptions):
     neighbours: int = option(30, "Training documents that count, those most alike.", ge=1)
     power: float = option(2.0, "Power of the similarity in a neighbour's weight: the higher, the more the nearest count.", gt=0)
     lead: int = option(12, LEAD, ge=0)
-    exact: int = option(
-        MANY_DOCUMENTS,
-        "Training documents up to which a document is compared with all of them; beyond, with those that share its rarest terms.",
-        ge=1,
-    )
+    exact: int = option(MANY_DOCUMENTS, "Training documents up to which all are compared; beyond, those that share rare terms.", ge=1)
 
     def compares_all(self, documents: int) -> bool:
         """Whether a document is compared with all of so many training documents."""
