@@ -48,10 +48,7 @@ def examine_marked(path: Path, *, fully: bool = False) -> list[FileState]:
 
 
 def require_marked(path: Path, owner: str, todo: str) -> None:
-    """Refuse a folder whose mark (`path`) is missing or damaged, or in which a file that the mark names is missing or has other bytes.
-
-    `owner` is the folder, for the message: "the checkpoint"; `todo` is what to do where a file cannot be restored.
-    """
+    """Refuse a folder whose mark (`path`) is missing or damaged, or names other bytes; `owner` and `todo` are for the message."""
     for file in examine_marked(path, fully=True):
         if file.state != "whole":
             raise file.error(owner, todo)

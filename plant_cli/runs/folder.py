@@ -189,11 +189,7 @@ class Run:
     @classmethod
     @contextmanager
     def hold(cls, path: Path, purpose: str) -> Iterator[Run]:
-        """Be the only writer of a run inside the block; it is opened, or made, once nobody else writes.
-
-        A run that was made for the block is removed again if the block ends with a `PlantError` and no work was done.
-        `purpose` is the work, for the message that others get: "finetune".
-        """
+        """Be the only writer of a run inside the block, for a `purpose`; one made for it is removed if it ends without any work done."""
         _refuse_other(path)
         was_there = path.exists()
         path.mkdir(parents=True, exist_ok=True)

@@ -36,11 +36,7 @@ def find_input_tag(run: Run, stage: str, tag: str | None, reader: str | None) ->
 
 
 def repeat(recipe: RecipeLayer, steps: Sequence[Step], count: int, components: Components) -> RecipeLayer:
-    """The recipe for `count` seeds: `finetune` for the first, `finetune-seed2` and so on for the others, each with its `machine.seed`.
-
-    Comparisons go to the end as `significance-seedsN`; a recipe without one gets one over all its systems. `recipe` is merged with the
-    command line, and resolves to `steps`.
-    """
+    """The recipe for `count` seeds: `finetune`, `finetune-seed2` and so on, each with its `machine.seed`; comparisons come at the end."""
     repeated = [step for step in steps if step.spec.seeded and split_seed(step.tag)[1] is None]
     first = _first_seed(repeated)
     origin = f"--seeds {count}"

@@ -161,10 +161,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def cut_vocabulary(documents: Documents, columns: Mapping[str, int]) -> csr_array:
-    """How often each n-gram that has a column is in each word of the documents' vocabulary, csr [W, G] float64.
-
-    Documents of one vocabulary (passages of others, some of others) share it: their counts times it are counts of n-grams.
-    """
+    """How often each n-gram that has a column is in each word of the vocabulary, csr [W, G], for all documents of that vocabulary."""
     if isinstance(columns, GramColumns) and len(documents.vocabulary) <= WORDS_ONCE:
         return columns.count(documents.vocabulary)
     return count_grams(documents.vocabulary, columns).astype(np.float64)

@@ -81,10 +81,7 @@ COMMAND = "plant predict --auc"
 
 
 class ScoreWriter:
-    """Writes the logits of documents at their rows of [N, L], in any order, and reads back what it wrote.
-
-    Written, not mapped: on a full disk a write raises an error, and a mapped page ends the process.
-    """
+    """Writes logits of documents at their rows of [N, L], and reads them back; not mapped: a full disk would end the process."""
 
     def __init__(self, file: BinaryIO, labels: int) -> None:
         self._file = file

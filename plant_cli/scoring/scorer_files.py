@@ -40,10 +40,7 @@ Tensors = Mapping[str, npt.NDArray[Any]]
 def write_scorers(
     folder: Path, combination: Combination, figures: Mapping[str, Any], label_hash: str, analyser_hash: str, *, own_counts: bool = False
 ) -> None:
-    """Write the files into the folder of the model that they belong to, each atomically; `scorers.json` last.
-
-    `own_counts`: the model counts the training documents of labels otherwise than the run does, since it learned from a part of them.
-    """
+    """Write the files into the folder of their model, `scorers.json` last; `own_counts`: it learned from a part of the documents."""
     fused, calibration = combination.scorers, combination.calibration
     scorers = [] if fused is None else fused.scorers
     known = None if fused is None else fused.known

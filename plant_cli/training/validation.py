@@ -48,10 +48,7 @@ def limit_assigned(gold: csr_array, candidates: ShortlistedLabels | None = None)
 
 @torch.no_grad()
 def starts_sparse(network: Network, material: Material, hardware: Hardware, batch: Room | int) -> bool:
-    """Whether an untrained network assigns few labels, half of those that count as a collapse, to the first documents of a split.
-
-    Labels without a prior bias start around a probability of one half each: that many of them are assigned later is no collapse then.
-    """
+    """Whether an untrained network assigns few labels to the first documents: without prior bias it assigns half, which is no collapse."""
     network.eval()
     sizes = lengths(material.reader.tokens)
     rows = np.arange(min(len(sizes), count_fitting(batch, int(sizes.max(initial=0)))))

@@ -90,10 +90,7 @@ class LabelAttention(PairwiseDecoder):
 
     @torch.no_grad()
     def plant_queries(self, queries: Tensor) -> None:
-        """Set the queries [L, H], heads side by side: in each head a label scores a position by the plain product of query and key.
-
-        The map of queries becomes the identity. Queries of low rank come as near as their rank allows.
-        """
+        """Set the queries [L, H] of plain products, heads side by side, as near as their rank allows; their map becomes the identity."""
         nn.init.eye_(self.to_query.weight)
         nn.init.zeros_(self.to_query.bias)
         self._set_queries(queries * (queries.shape[1] // self.heads) ** 0.5)  # attention divides by it
@@ -224,10 +221,7 @@ def _factorise(queries: Tensor, rank: int) -> tuple[Tensor, Tensor]:
 
 
 class DotAttention(LabelAttention):
-    """Label attention without linear maps: softmax of the dot products of label queries and hidden states gathers hidden states.
-
-    Boost, pooling and projection are those of label attention; one bias is common to all labels.
-    """
+    """Label attention without linear maps: softmax of dot products gathers hidden states; one bias is common to all labels."""
 
     def __init__(self, options: DotAttentionOptions, shape: DecoderShape) -> None:
         super().__init__(LabelAttentionOptions(heads=1, norm="none", prior_bias=False, **options.model_dump()), shape)

@@ -60,10 +60,7 @@ def inattention(scores: Tensor, mask: Tensor, k: int | None, dropped: Literal["m
 
 
 class WordTables(nn.Module):
-    """A module whose tensors `sized` have a row for each word of the relevance table.
-
-    Built without a relevance table, it takes their sizes over from the weights that it reads.
-    """
+    """A module whose tensors `sized` have a row for each word of the relevance table, or as many as in the weights that it reads."""
 
     sized: tuple[str, ...] = ()
 
@@ -122,10 +119,7 @@ class TwoLayers(WordTables):
 
 
 class StaticRelevance(WordTables):
-    """Relevance of words for labels, by word: label numbers and values of each word one after the other.
-
-    Without relevance [L, V], nothing is relevant, or it is read from saved weights.
-    """
+    """Relevance of words for labels, by word: numbers and values of labels; without relevance [L, V] none, or that of saved weights."""
 
     sized = ("starts", "labels", "values")
     starts: Tensor
