@@ -65,7 +65,9 @@ class CapturedPass:
                     self.gradients = torch.autograd.grad(states, leaves, self.upstream, allow_unused=True)
             self.states = states.detach()
         except Exception:
-            torch.cuda.set_stream(outside)  # a capture that fails may leave its own
+            torch.cuda.set_stream(outside)  # a capture that fails may leave its own, and random numbers that wait for its end
+            fresh = torch.Generator(ids.device).manual_seed(torch.cuda.initial_seed())
+            torch.cuda.default_generators[outside.device.index].graphsafe_set_state(fresh.graphsafe_get_state())
             raise
 
     def _warm_up(self, read: Reader) -> Tensor:

@@ -12,7 +12,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from plant_cli.api import Reporter, Request, ResourceError, SilentReporter, StepResult, Task
@@ -43,9 +42,8 @@ def run_side_by_side(
     """
     jobs, reporter = runner.request.jobs, runner.request.reporter
     with _threads_shared(jobs), reporter.progress("steps", len(steps), "steps") as task, _pool(jobs) as pool:
-        return _finish_all(
-            runner, steps, run, partial(pool.submit, work, replace(runner.request, reporter=SilentReporter(), speak=None)), task
-        )
+        request = replace(runner.request, reporter=SilentReporter(), speak=None)
+        return _finish_all(runner, steps, run, lambda name: pool.submit(work, request, name), task)
 
 
 def _finish_all(
@@ -66,7 +64,8 @@ def _finish_all(
             reporter.note(f"{step.name}: start")
             running[begin(step.name)] = step.name
         for done in wait(running, timeout=LOOK, return_when=FIRST_COMPLETED).done:
-            failure = failure or _take(done, running.pop(done), results, run, reporter)
+            error = _take(done, running.pop(done), results, run, reporter)
+            failure = failure or error
             task.advance()
     if failure is not None:
         raise failure
@@ -128,16 +127,22 @@ def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
 def _stop_processes() -> None:
     """A step at work stops at its next checkpoint, the second time at once; a process without one goes on."""
     for process in multiprocessing.active_children():
-        process.terminate()
+        os.kill(process.pid or 0, signal.SIGINT)
 
 
 def _begin() -> None:
     """Leave signals to the parent, which passes on the first, and end with it: another command may then work in the run."""
     os.setsid()
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # between two steps
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # between two steps
     sys.stdout = sys.stderr  # what plugins print is no result
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
-    threading.Thread(target=lambda: (parent and parent.join(), os._exit(1)), daemon=True).start()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 @contextmanager

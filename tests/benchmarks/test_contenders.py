@@ -33,10 +33,10 @@ def test_shares_are_of_what_the_machine_reached_in_the_same_run() -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a graphics card")
-@pytest.mark.parametrize("benchmark", [attention, ranking])
-def test_without_a_graphics_card_it_says_so(benchmark) -> None:
+@pytest.mark.parametrize("measured", [attention, ranking])
+def test_without_a_graphics_card_it_says_so(measured) -> None:
     with pytest.raises(SystemExit, match="no graphics card that torch can use, so nothing was measured"):
-        benchmark.main(["--device", "cuda"])
+        measured.main(["--device", "cuda"])
 
 
 @pytest.mark.slow
@@ -66,7 +66,7 @@ def test_forms_and_tiles_are_compared(monkeypatch: pytest.MonkeyPatch, capsys: p
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("benchmark", "sizes", "others"),
+    ("measured", "sizes", "others"),
     [
         (attention, SIZES, ["reference", "peer", "bound", "selected"]),
         (ranking, {"items": 5, "lists": 3}, ["reference", "bound"]),
@@ -74,9 +74,9 @@ def test_forms_and_tiles_are_compared(monkeypatch: pytest.MonkeyPatch, capsys: p
     ],
     ids=["attention", "ranking", "training"],
 )
-def test_writes_the_agreed_keys(benchmark, sizes: dict[str, int], others: list[str], tmp_path: Path) -> None:
+def test_writes_the_agreed_keys(measured, sizes: dict[str, int], others: list[str], tmp_path: Path) -> None:
     given = [word for name, size in sizes.items() for word in (f"--{name}", str(size))]
-    benchmark.main([*given, "--repeats", "1", "--json", str(tmp_path / "figures.json")])
+    measured.main([*given, "--repeats", "1", "--json", str(tmp_path / "figures.json")])
     figures = json.loads((tmp_path / "figures.json").read_text())
     assert {"seconds", "peak_gb", "machine", *(f"{name}_seconds" for name in others)} <= set(figures)
     assert figures["sizes"].items() >= sizes.items()
