@@ -75,7 +75,7 @@ def fit_maps(logits: Floats, right: Booleans, counts: Ints, ranges: Sequence[int
 
 def apply_maps(maps: Sequence[IsotonicMap], logits: npt.NDArray[Any], counts: Ints) -> npt.NDArray[Any]:
     """Logits [..., N] of labels of some training frequencies [N], each by its map; in the type of the logits."""
-    mapped, known = np.array(logits), np.maximum(counts, 1)
+    mapped, known = np.array(logits), np.maximum(np.abs(counts), 1)
     for one, end in zip(maps, [*(other.least for other in maps[1:]), np.inf], strict=False):
         inside = (known >= one.least) & (known < end)
         mapped[..., inside] = one.apply(mapped[..., inside].astype(np.float64))

@@ -2,6 +2,9 @@
 
 z_s is the score of source s, n the training documents of the label. Each weight w_s and the offset b is a linear spline in ln n: given at
 a few knots, linear between them, constant beyond. Fusion of scorers and calibration of a whole model are both of this form.
+
+The examples of a label that a person added do not say how often it is used. Its n is written as a negative number, and its logit is the
+higher one of those at |n| and at 0: by its examples, or by its name alone.
 """
 
 from __future__ import annotations
@@ -69,9 +72,24 @@ class FrequencyLinear:
         return float(self.knots[-1])
 
     def at(self, counts: Ints) -> tuple[Floats, Floats]:
-        """The weight of each source [G, S] and the offset [G] at some training frequencies [G]."""
+        """The weight of each source [G, S] and the offset [G] at some training frequencies [G], of added labels by their examples."""
         basis = spline_basis(counts, self.knots)
         return basis @ self.weights.T, basis @ self.bias
+
+    @property
+    def knows_names(self) -> bool:
+        """Whether labels of no document are scored, by their names."""
+        return bool(self.knots[0] == 0 and self.weights[:, 0].any())
+
+    def weigh(self, values: Floats, counts: Ints, groups: Ints | None = None) -> tuple[Floats, Floats]:
+        """The weight of each source [P, S] and the offset [P] of pairs; for the arguments see `apply`."""
+        (weights, bias), added = self.at(counts), counts < 0
+        if groups is not None:
+            weights, bias, added = weights[groups], bias[groups], added[groups]
+        if self.knows_names and added.any():
+            better = added & (values @ self.weights[:, 0] + self.bias[0] > (values * weights).sum(axis=1) + bias)
+            weights[better], bias[better] = self.weights[:, 0], self.bias[0]
+        return weights, bias
 
     def apply(self, values: Floats, counts: Ints, groups: Ints | None = None) -> Floats:
         """Logits of pairs [P].
@@ -81,9 +99,7 @@ class FrequencyLinear:
             counts: training documents of each pair's label [P], or of each group of labels [G].
             groups: the group of each pair's label [P]; None: each pair has a count of its own.
         """
-        weights, bias = self.at(counts)
-        if groups is not None:
-            weights, bias = weights[groups], bias[groups]
+        weights, bias = self.weigh(values, counts, groups)
         logits: Floats = (values * weights).sum(axis=1) + bias
         return logits
 
@@ -91,6 +107,9 @@ class FrequencyLinear:
         """Logits [B, G] of labels for which all that is known are the floors of documents [B, S], at some training frequencies [G]."""
         weights, bias = self.at(counts)
         logits: Floats = floors @ weights.T + bias
+        if self.knows_names:
+            by_name = (floors @ self.weights[:, 0] + self.bias[0])[:, None]
+            logits = np.where(counts < 0, np.maximum(logits, by_name), logits)
         return logits
 
 
@@ -99,15 +118,17 @@ def spline_basis(counts: Ints, knots: Sequence[float] | Floats) -> Floats:
     if knots[0] == 0:
         none = counts == 0
         return np.concatenate([none[:, None], spline_basis(counts, knots[1:]) * ~none[:, None]], axis=1)
-    at, logs = np.log(np.maximum(counts, 1)), np.log(np.asarray(knots, dtype=np.float64))
+    at, logs = np.log(np.maximum(np.abs(counts), 1)), np.log(np.asarray(knots, dtype=np.float64))
     return np.stack([np.interp(at, logs, unit) for unit in np.eye(len(logs))], axis=1)
 
 
 def group_frequencies(train_counts: Ints, last: float) -> tuple[Ints, Ints]:
     """The different training frequencies [G], all from `last` on as one, and the group of each label among them [L]."""
-    capped = np.minimum(train_counts, int(np.ceil(last)))
-    present = np.bincount(capped) > 0  # `np.unique` would sort all labels, for every text
-    return np.flatnonzero(present), (np.cumsum(present) - 1)[capped]
+    top = int(np.ceil(last))
+    capped = np.clip(train_counts, -top, top)
+    least = capped.min(initial=0)  # below 0 where labels were added
+    present = np.bincount(capped - least) > 0  # `np.unique` would sort all labels, for every text
+    return np.flatnonzero(present) + least, (np.cumsum(present) - 1)[capped - least]
 
 
 def fit_logistic(design: Floats, right: npt.NDArray[np.bool_], penalty: float, prior: Floats) -> Floats:

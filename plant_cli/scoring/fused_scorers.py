@@ -115,7 +115,7 @@ class FusedScorers:
     scorers: Sequence[NamedScorer]  # in the order of the weights
     fusion: FrequencyLinear  # weights of the views of all
     alone: Mapping[str, FrequencyLinear]  # weights of the views of each, when it is used alone
-    train_counts: Ints  # training documents of each label [L]
+    train_counts: Ints  # training documents of each label [L]; negative for labels that were added (`frequency_linear`)
     known: KnownWords | None = None  # None in runs from before there was one: every document is believed
 
     def explain(self, document: Documents, labels: Sequence[int]) -> dict[str, list[Reason]]:
@@ -201,7 +201,7 @@ class Combination:
 
     scorers: FusedScorers | None  # None: there is a network alone
     calibration: Calibration  # of the network, where there is one, and then of the scorers together
-    train_counts: Ints  # training documents of each label [L]
+    train_counts: Ints  # those of the scorers, if there are any [L]
     excluded: Sequence[int] = ()  # labels that are never suggested
 
     def calibrate(self, scored: ScoredDocuments) -> SparseScores:

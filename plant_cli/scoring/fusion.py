@@ -131,7 +131,7 @@ def fit_fusion(
     Args:
         pairs: of B documents.
         gold: their labels, csr [B, L] of ones, columns ascending.
-        train_counts: training documents of each label [L].
+        train_counts: training documents of each label [L], negative for added ones (`frequency_linear`).
         left_out: the scores are leave-one-out scores of training documents.
         zero_shot: whether each scorer scores labels without training documents [S] (default: none does).
         vocabulary: whether labels without training documents are all that train lacks, which share what new documents have of these; else
@@ -140,6 +140,8 @@ def fit_fusion(
         penalty: on the sum of squared weights, against the mean loss of a document.
     """
     right, scorers = find_pairs(gold, pairs.rows, pairs.labels) >= 0, pairs.values.shape[1]
+    by_name = train_counts <= 0
+    train_counts = np.abs(train_counts)
     counts = train_counts[pairs.labels] - (right if left_out else 0)
     used = counts > 0
     strength = penalty * pairs.shape[0]
@@ -147,7 +149,7 @@ def fit_fusion(
         known = FrequencyLinear.fit(pairs.values[used], right[used], counts[used], knots=knots, penalty=strength)
     else:
         known = FrequencyLinear.constant([1.0 / scorers] * scorers, NOTHING_LEARNED, knots)
-    if train_counts.all():
+    if not by_name.any():
         return known
     able = np.zeros(scorers, dtype=np.bool_)  # scorers that need no training document of a label are asked alone
     able[: len(zero_shot)] = zero_shot
@@ -157,7 +159,7 @@ def fit_fusion(
         rarest = train_counts[pairs.labels] == fewest
         rare = FrequencyLinear.fit(pairs.values[rarest][:, able], right[rarest], counts[rarest], knots=(1.0,), penalty=strength)
         weights[able] = rare.weights[:, 0]
-        gain = np.log((train_counts == fewest).sum() / (train_counts == 0).sum())
+        gain = np.log((train_counts == fewest).sum() / by_name.sum())
         bias = float(rare.bias[0] + (gain if vocabulary else min(0.0, gain)))
     else:
         weights[able], bias = 1.0 / max(1, int(able.sum())), NOTHING_LEARNED

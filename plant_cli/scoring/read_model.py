@@ -427,6 +427,7 @@ class _Weights:
 
     def __init__(self, content: Mapping[str, Any]) -> None:
         self.knots, self._weights, self._bias = (np.array(content[name], dtype=np.float64) for name in ("knots", "weights", "bias"))
+        self.knows_names = bool(self.knots[0] == 0 and self._weights[:, 0].any())
 
     def at(self, counts: _Values) -> tuple[_Values, _Values]:
         basis = _spline(counts, self.knots)
@@ -437,7 +438,7 @@ def _spline(counts: _Values, knots: _Values) -> _Values:
     if knots[0] == 0:
         none = counts == 0
         return np.concatenate([none[:, None], _spline(counts, knots[1:]) * ~none[:, None]], axis=1)
-    at, logs = np.log(np.maximum(counts, 1)), np.log(knots)
+    at, logs = np.log(np.maximum(np.abs(counts), 1)), np.log(knots)
     return np.stack([np.interp(at, logs, unit) for unit in np.eye(len(logs))], axis=1)
 
 
@@ -530,7 +531,7 @@ class Model:
         self._analyser = _Analyser(splits.get("analyser", {}), root / "languages.json")
         labels = json.loads((root / "labels.json").read_text("utf-8"))
         self.labels, self.titles = [one["label"] for one in labels], [one["title"] for one in labels]
-        self._counts = np.array([one["documents"] for one in labels], dtype=np.int64)
+        self._counts = np.array(content.get("train_counts") or [one["documents"] for one in labels], dtype=np.int64)
         thresholds = json.loads((source / "thresholds.json").read_text("utf-8"))
         self._assign = self._spread(thresholds["value"])
         self._review = self._spread(thresholds.get("review") or _REVIEWED_FROM)
@@ -571,16 +572,24 @@ class Model:
         means = every.mean(axis=0)
         spread = np.sqrt(((every - means) ** 2).mean(axis=0))
         scales = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 1e-12)
-        weights, bias = self._fusion.at(self._counts)
-        logits = (weights @ ((floors - means) * scales) + bias).astype(np.float32)
-        logits[listed] = (((values - means) * scales) * weights[listed]).sum(axis=1) + bias[listed]
+        values, floors = (values - means) * scales, (floors - means) * scales
+        logits = self._fuse(values, floors, listed, self._counts)
+        if self._fusion.knows_names:  # labels that were added: the better one of examples and names
+            by_name = self._fuse(values, floors, listed, np.zeros_like(self._counts))
+            logits = np.where(self._counts < 0, np.maximum(logits, by_name), logits)
         logits = self._calibrate(logits)
         return logits if self._known is None else self._known.draw(logits, trust, self._counts), trust
+
+    def _fuse(self, values: _Values, floors: _Values, listed: _Values, counts: _Values) -> _Values:
+        weights, bias = self._fusion.at(counts)
+        logits: _Values = (weights @ floors + bias).astype(np.float32)
+        logits[listed] = (values * weights[listed]).sum(axis=1) + bias[listed]
+        return logits
 
     def _calibrate(self, logits: _Values) -> _Values:
         weights, bias = self._calibration.at(self._counts)
         logits = np.clip(logits, -50.0, 50.0) * weights[:, 0].astype(np.float32) + bias.astype(np.float32)
-        known, starts = np.maximum(self._counts, 1), [curve["least"] for curve in self._curves]
+        known, starts = np.maximum(np.abs(self._counts), 1), [curve["least"] for curve in self._curves]
         for curve, end in zip(self._curves, [*starts[1:], np.inf], strict=False):
             inside = (known >= curve["least"]) & (known < end)
             some = logits[inside].astype(np.float64)

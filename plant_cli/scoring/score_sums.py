@@ -59,8 +59,9 @@ class ScoreSums:
         added, units, rest = np.zeros((k, 0)), np.zeros((k, 0)), np.zeros(k)
         if scored is not None:
             pairs = scored.pairs
-            weights, bias = scored.scorers.fusion.at(scored.scorers.train_counts[labels])
-            added, units = weights * (pairs.look_up(rows, labels) - pairs.zeros[row]), weights * pairs.scales[row]
+            values = pairs.look_up(rows, labels)
+            weights, bias = scored.scorers.fusion.weigh(values, scored.scorers.train_counts[labels])
+            added, units = weights * (values - pairs.zeros[row]), weights * pairs.scales[row]
             rest = weights @ pairs.zeros[row] + bias
         if combination is None:
             return cls(whole=logits, network=logits - average, of_network=np.ones(k), scorers=added, of_scores=units)

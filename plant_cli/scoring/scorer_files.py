@@ -40,7 +40,7 @@ Tensors = Mapping[str, npt.NDArray[Any]]
 def write_scorers(
     folder: Path, combination: Combination, figures: Mapping[str, Any], label_hash: str, analyser_hash: str, *, own_counts: bool = False
 ) -> None:
-    """Write the files into the folder of their model, `scorers.json` last; `own_counts`: it learned from a part of the documents."""
+    """Write the files into the folder of their model, `scorers.json` last; `own_counts`: documents are not counted as in the run."""
     fused, calibration = combination.scorers, combination.calibration
     scorers = [] if fused is None else fused.scorers
     known = None if fused is None else fused.known

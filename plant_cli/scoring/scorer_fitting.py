@@ -65,12 +65,13 @@ def fit_scorers(
     allow_missing: bool = False,
     kept: KeptScorers | None = None,
     vocabulary: bool = True,
+    added: Sequence[str] = (),
 ) -> FusionFit | None:
     """Fit scorers on train, learn from left-out scores of a sample of train how much each counts, and score validation, if it is given.
 
     `words` are those of the training documents. A scorer that fails raises an error or, with `allow_missing`, is left out with a warning;
     None if no scorer is left. Scorers that were `kept` are not fitted again, and others are kept as soon as they are fitted.
-    `vocabulary` is that of `fit_fusion`.
+    `vocabulary` is that of `fit_fusion`, and `added` are labels that people added to the corpus.
     """
     may_fail: tuple[type[PlantError], ...] = (ComponentError, PluginError) if allow_missing else ()
     may_score_badly: tuple[type[ScorerError], ...] = (ScorerError,) if allow_missing else ()
@@ -97,7 +98,7 @@ def fit_scorers(
             task.advance(1)
     zero_shot = {spec.name: spec.zero_shot for spec, _ in chosen}
     while fitted:
-        left_out = _weigh(fitted, given, zero_shot, vocabulary)
+        left_out = _weigh(fitted, given, zero_shot, vocabulary, np.isin(labels.ids, list(added)))
         scorers = left_out.scorers
         try:
             scored = None if validation is None else scorers.score(validation, reporter, "validation")
@@ -181,9 +182,12 @@ def _leave_out(given: ScorerInput, rows: Rows, *, once: bool = False) -> ScorerI
     return replace(given, documents=documents, doc_ids=doc_ids, gold=gold, rows=np.zeros(0, dtype=np.int64))
 
 
-def _weigh(fitted: Mapping[str, Fitted], given: ScorerInput, zero_shot: Mapping[str, bool], vocabulary: bool) -> ScoredDocuments:
-    """Left-out scores of train by the scorers, and the weights that they teach."""
+def _weigh(
+    fitted: Mapping[str, Fitted], given: ScorerInput, zero_shot: Mapping[str, bool], vocabulary: bool, added: npt.NDArray[np.bool_]
+) -> ScoredDocuments:
+    """Left-out scores of train by the scorers, and the weights that they teach; some labels were `added` [L]."""
     counts = np.bincount(given.gold.indices, minlength=given.gold.shape[1]).astype(np.int64)
+    counts[added & np.isin(np.arange(len(counts)), given.label_of)] *= -1
     pairs, gold = gather_pairs([view for _, views in fitted.values() for view in views]), csr_array(given.gold[given.rows])
     ends = [0, *accumulate(len(views) for _, views in fitted.values())]
     able = [zero_shot[name] for name, (_, views) in fitted.items() for _ in views]

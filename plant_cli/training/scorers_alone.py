@@ -6,12 +6,14 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import plant_cli
 from plant_cli.api import Corpus, DataError, Documents, MachineSection, ScorerSpec, Split, SplitName
+from plant_cli.data.changed_labels import read_label_edits
 from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.files import read_size
 from plant_cli.data.stopping import checking
@@ -108,6 +110,9 @@ def fit_chosen(given: StageInputs, options: FinetuneOptions) -> FusionFit | None
         most = None if limit is None else read_size(limit)
         require_resources(words, labels, most, available_memory(), free_disk, given.session.reporter)
     source = CorpusRecord.read(given.session.run_path / "corpus").source
+    edits = None if source.get("label_edits") is None else Path(source["label_edits"])
+    if edits is not None and not edits.exists():  # the run was moved
+        edits = given.session.run_path / edits.name
     stoppable = checking(partial(given.session.check, "while scorers were fitted", "all scorers fitted"))
     with stoppable, working_at(given.machine.scheduler):
         return fit_scorers(
@@ -121,7 +126,8 @@ def fit_chosen(given: StageInputs, options: FinetuneOptions) -> FusionFit | None
             validation=given.words("validation") if corpus.has_split("validation") else None,
             allow_missing=options.allow_missing,
             kept=_keep(given),
-            vocabulary=source.get("label_edits") is None or bool(source.get("zero_shot")),
+            vocabulary=edits is None or bool(source.get("zero_shot")),
+            added=() if edits is None else [*read_label_edits(edits).added],
         )
 
 
@@ -156,7 +162,7 @@ def rank_scored(judge: Judge, scored: ScoredDocuments, *, left_out: bool = False
 
 def build_combination(judge: Judge, calibrated: Calibrated, scorers: FusedScorers | None) -> Combination:
     """Scorers beside a network, or without one, under a calibration; without scorers there is a network alone."""
-    counts = judge.train_counts[: judge.labels]
+    counts = judge.train_counts[: judge.labels] if scorers is None else scorers.train_counts
     return Combination(scorers=scorers, calibration=calibrated.calibration, train_counts=counts, excluded=judge.excluded)
 
 
@@ -186,6 +192,6 @@ def save_combination(
         **({} if fit is None else {"missing": dict(fit.missing)}),
     }
     corpus = given.corpus
-    part = isinstance(corpus, TrainingPart)
+    part = isinstance(corpus, TrainingPart) or bool((combination.train_counts < 0).any())
     write_scorers(given.session.folder, combination, figures, corpus.labels.hash, corpus.analyser.hash, own_counts=part)
     _keep(given).drop()

@@ -16,6 +16,7 @@ from plant_cli.commands.labels_edited import _find_edits
 from plant_cli.data.changed_labels import read_edit_rows
 from plant_cli.data.records import RunHeader, read_record
 from plant_cli.scoring.opened_models import open_model
+from plant_cli.scoring.read_model import Model
 
 TITLES = {
     "a": "high fever", "b": "stone in the kidney", "c": "broken arm", "d": "lost tooth", "e": "weak heart", "f": "blue skin",
@@ -148,6 +149,14 @@ def test_a_model_with_edited_labels_and_one_of_that(model: Path, tmp_path: Path)
     started = read_stage(tmp_path / "again", "finetune")["started"]
     apply(target, tmp_path / "more.csv", tmp_path / "again")  # after a stop: what is finished is skipped
     assert read_stage(tmp_path / "again", "finetune")["started"] == started
+    opened = open_model(tmp_path / "again")
+    assert opened.model.scorers is not None
+    known = zip(opened.labels.ids, opened.model.scorers.train_counts.tolist(), strict=True)
+    assert {label: number for label, number in known if number < 0} == {"k": -1, "n": -3}  # those that were added
+    run_at(tmp_path / "again", "export", f"export.folder={tmp_path / 'exported'}")
+    for text in ("a bad cough", "coughing", "a stone in the left kidney"):
+        alone = {one["label"]: one["score"] for one in Model(tmp_path / "exported").suggest(text)}
+        assert {one.label: pytest.approx(one.score, abs=1e-6) for one in opened.suggest([text])[0]} == alone
 
 
 def test_what_was_stopped_goes_on(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

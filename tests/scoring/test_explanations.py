@@ -62,6 +62,22 @@ def test_base_and_parts_are_the_log_odds_that_are_shown(calibration: Calibration
     assert text in (TEXT, "fever zzz qqq xyzzy") or not any(part.log_odds for one in found for part in one.parts)
 
 
+def test_the_log_odds_of_an_added_label_are_those_that_are_shown() -> None:
+    """Whichever is higher: by its examples, or by its name alone."""
+    model = build()
+    assert model.combination is not None
+    scorers = model.combination.scorers
+    assert scorers is not None
+    old, counts = scorers.fusion, -scorers.train_counts
+    by_name = np.array([0.0, 1.0, 0.5, 0.5, *[0.0] * (len(old.weights) - 4)])[:, None]
+    fusion = replace(old, knots=np.append(0, old.knots), weights=np.hstack([by_name, old.weights]), bias=np.append(old.bias[0], old.bias))
+    scorers = replace(scorers, fusion=fusion, train_counts=counts)
+    added = replace(model, combination=replace(model.combination, scorers=scorers, train_counts=counts))
+    found, before = explain_all(added, TEXT), explain_all(model, TEXT)
+    check_sums(found, score(added, TEXT))
+    assert [one.log_odds > other.log_odds + 1e-6 for one, other in zip(found, before, strict=True)].count(True) in (1, 2, 3)
+
+
 def test_words_add_up_to_their_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plant_cli.scoring.explanations.LEAST_WEIGHT", 0.0)
     monkeypatch.setattr("plant_cli.scoring.known_words.COMMON", 1.0)  # "and" is in more than a fifth of train

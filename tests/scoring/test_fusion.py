@@ -269,3 +269,19 @@ def test_labels_of_one_frequency_share_a_floor_up_to_the_last_knot(drawn: Drawn,
     rows, labels = np.divmod(np.arange(270), 9)
     exact = model.apply(pairs.look_up(rows, labels), counts[labels])
     np.testing.assert_allclose(found.dense(np.arange(30)).ravel(), exact, rtol=1e-5, atol=1e-5)
+
+
+def test_an_added_label_is_as_likely_as_by_its_examples_or_by_its_name_alone() -> None:
+    gold = csr_array((np.random.default_rng(1).random((30, 12)) < 0.2).astype(np.int64))
+    pairs, rows = gather_pairs([drawn_scores(gold, seed, 1.0) for seed in (0, 1)]), np.arange(30)
+    counts = np.array([1, 2, 5, 20] * 3)
+    weights = np.array([[0.0, 1.0, 0.5], [2.0, 0.2, 0.1]])
+    fusion = FrequencyLinear(knots=np.array([0.0, 1.0, 10.0]), weights=weights, bias=np.array([-2.0, -2.5, -1.0]))
+    by_name, by_examples, added = (fuse(fusion, pairs, given).dense(rows) for given in (0 * counts, counts, -counts))
+    np.testing.assert_allclose(added, np.maximum(by_name, by_examples), atol=1e-6)
+    assert 0 < (by_name > by_examples).mean() < 1
+    nameless = replace(fusion, weights=weights * [[0], [1]] * [0, 1, 1])
+    np.testing.assert_array_equal(fuse(nameless, pairs, -counts).dense(rows), fuse(nameless, pairs, counts).dense(rows))
+    learned = fit_fusion(pairs, gold, np.where(counts == 1, -1, counts), left_out=True, zero_shot=[False, True], vocabulary=False)
+    assert learned.knots[0] == 0
+    np.testing.assert_array_equal(learned.weights[:, 1:], fit_fusion(pairs, gold, counts, left_out=True).weights)
