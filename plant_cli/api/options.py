@@ -257,12 +257,7 @@ class DataSection(Options):
     dataset: Choice = choice("dataset", "files", "The dataset plugin that reads the corpus; files: the one that recognises it.")
     text_column: str = option("text", "Column of the text; several, such as title,abstract, are joined.", value="COLUMN", level="everyday")
     labels_column: str = option("labels", "Column of the list of labels.", value="COLUMN", level="everyday")
-    id_column: str | None = option(
-        None,
-        "Column of the document id (default: doc_id if there is one, else the row number).",
-        value="COLUMN",
-        level="everyday",
-    )
+    id_column: str | None = option(None, "Column of the document id (default: doc_id, else a number).", value="COLUMN", level="everyday")
     split_column: str = option("split", "Column that says train, validation or test, when all splits are in one file.", value="COLUMN")
     label_separator: str | None = option(None, "How labels in a cell are separated; '' for one label per cell (default: by content).")
     titles: str | None = option(None, "Titles of the labels, as for --vocabulary (default: a labels file beside the corpus).", path=True)
@@ -276,16 +271,11 @@ class DataSection(Options):
     )
     evidence: str | None = option(None, "Gold evidence: a table of doc_id, label, start, end (default: one beside the corpus).", path=True)
     keep_labels: str | None = option(None, "Keep labels by their training documents: top:50, rare:50, or a range such as 1-5 or 10-.")
-    label_scope: Literal["targets", "documents"] = option(
-        "targets",
-        "What --keep-labels removes. targets: all other labels; documents: nothing from a document that has one of the kept labels.",
-    )
+    label_scope: Literal["targets", "documents"] = option("targets", "What --keep-labels removes: other labels, or only documents.")
     keep_unlabelled: bool = option(False, "Keep documents that have none of the kept labels.")
     train_share: float = option(1.0, "Share of the training documents to use.", gt=0, le=1)
     documents: int | None = option(None, "At most so many documents of each split, the first ones, to try something out.", ge=1)
-    sampling: Literal["uniform", "stratified"] = option(
-        "uniform", "How documents are chosen for train_share and resplit; stratified: each label in proportion, the rarest first."
-    )
+    sampling: Literal["uniform", "stratified"] = option("uniform", "How documents are chosen for train_share and resplit.")
     resplit: bool = option(False, "Pool all documents and split them again, by test_share and validation_share.")
     test_share: float = option(0.15, "Share of all documents for test when they are split again.", ge=0, lt=1)
     group_column: str | None = option(None, "A column whose equal values stay in one split, such as subject_id.", value="COLUMN")

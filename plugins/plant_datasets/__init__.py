@@ -93,9 +93,7 @@ class Top50Options(Mimic3Options):
 class FewOptions(Mimic3Options):
     """Two protocols that must not be mixed."""
 
-    protocol: Literal["full", "restricted"] = option(
-        "full", "full: all documents and codes, evaluated on rare codes only; restricted: rare codes only, and documents that have one."
-    )
+    protocol: Literal["full", "restricted"] = option("full", "full: evaluated on rare codes; restricted: rare codes and their documents.")
 
 
 class Rare50Options(MimicOptions):

@@ -19,10 +19,7 @@ class ApproxNdcgOptions(Options):
     """Options of the stage 1 loss `approx-ndcg`."""
 
     temperature: float = option(1.0, "Score difference over which one word passes another; small is close to true ranks.", gt=0)
-    gain: Literal["exponential", "linear"] = option(
-        "exponential",
-        "What a word of relevance r is worth in DCG. exponential: 2^r - 1; linear: r, as the authors' code has it for grades.",
-    )
+    gain: Literal["exponential", "linear"] = option("exponential", "What a word is worth in DCG. exponential: 2^r - 1; linear: r.")
 
 
 class LabelRankingOptions(Options):
@@ -42,9 +39,7 @@ class LabelLossOptions(Options):
 
     hard_negatives: int = option(1000, "Highest-scoring negatives that count, per document (0: all labels count).", ge=0)
     random_negatives: int = option(256, "Random other negatives that count, per document.", ge=0)
-    normaliser: Literal["selected", "labels", "positives"] = option(
-        "selected", "What a document's sum is divided by: the labels that count, all labels (paper), or its positives."
-    )
+    normaliser: Literal["selected", "labels", "positives"] = option("selected", "Divisor: labels that count, all (paper), or positives.")
 
 
 class FocalOptions(LabelLossOptions):
