@@ -15,7 +15,6 @@ import torch
 import transformers
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from plant_cli.network.hardware import free_memory
 from plant_cli.network.profile import HuggingFaceOptions
@@ -23,7 +22,6 @@ from plant_cli.runs.processes import sharing_mode
 
 ADAPTER = "default"  # peft's name of the one adapter
 UNMASKED = "plant_causal"
-transformers.AttentionInterface.register(UNMASKED, sdpa_attention_forward)
 """The library's fused attention under a name for which transformers makes no mask, and looks for no padding."""
 EXPANDED_SHARE = 0.4
 """Part of a card's free memory that weights in bf16 may take in the place of 4 bits."""
@@ -57,6 +55,8 @@ def is_short(network: Any, options: HuggingFaceOptions) -> bool:
 @contextmanager
 def unmasked(config: Any, positions: int) -> Iterator[bool]:
     """Whether a causal model reads so many positions by fused attention without a mask. It has read a text before its padding comes."""
+    attention = transformers.AttentionInterface  # looked up here: models of transformers take seconds to import
+    attention.register(UNMASKED, attention()["sdpa"])
     chosen, window = config._attn_implementation, getattr(config, "sliding_window", None)
     able = chosen == "sdpa" and (window is None or positions <= window)
     config._attn_implementation = UNMASKED if able else chosen

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from transformers.modeling_layers import GradientCheckpointingLayer
 
 from plant_cli.network.hardware import free_memory
 
+LAYER = "GradientCheckpointingLayer"
+"""The class of layers that can do so. It goes by name: a frozen BERT has none, and models of transformers take seconds to import."""
 KEPT = {"hidden_size": 16, "intermediate_size": 4}
 """Numbers that a layer with adapters keeps of each position, in units of these sizes; measured, and rounded up."""
 SHARE = 0.95
@@ -23,7 +24,7 @@ class Recomputation:
 
     def __init__(self, network: Any, wanted: bool | None) -> None:
         self.network, self.wanted = network, wanted
-        self.layers = [part for part in network.modules() if isinstance(part, GradientCheckpointingLayer)]
+        self.layers = [part for part in network.modules() if any(kind.__name__ == LAYER for kind in type(part).__mro__)]
         self.chosen: dict[int, int] = {}  # layers, by positions
 
     def choose(self, positions: int) -> int:
