@@ -5,6 +5,8 @@ from builders import run_at
 from laboratory import CLINIC
 
 from plant_cli.api import UsageError
+from plant_cli.data.files import read_json
+from plant_cli.scoring.opened_models import open_model
 
 SCORERS = "finetune: {network: false, scorers: [words, titles]}\n"
 CHANGES = "changes:\n  words alone: {finetune: {scorers: [words]}}\n  titles alone: {finetune: {scorers: [titles]}}\n"
@@ -32,6 +34,18 @@ def test_all_systems_are_in_one_table_and_nothing_is_trained_twice(ablate):
     assert {row[0]: row[1] for row in again[1].rows if row[0] != "significance"} == dict.fromkeys(
         ("mig", "finetune", "finetune-words-alone", "finetune-titles-alone"), "unchanged"
     )
+
+
+def test_a_change_takes_training_documents_away(ablate, tmp_path):
+    table, steps = ablate("mig: {}\n" + SCORERS, change=["few: data.train_share=0.5"])
+    assert [row[0] for row in table.rows] == ["full", "few"]
+    assert [row[0] for row in steps.rows] == ["mig", "finetune", "mig-few", "finetune-few", "significance"]
+    run, shown = tmp_path / "run", {row[0]: row[3] for row in steps.rows}
+    assert ("documents 90," in shown["mig"], "documents 45," in shown["mig-few"]) == (True, True)
+    counts, known = ([*one.combination.train_counts] for one in (open_model(run, tag="few").model, open_model(run).model))
+    assert counts == read_json(run / "finetune-few" / "scorers.json", "the scorers")["train_counts"]
+    assert 0 < sum(counts) < sum(known)
+    assert len(counts) == len(known)
 
 
 @pytest.mark.parametrize(
