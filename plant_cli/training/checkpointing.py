@@ -41,6 +41,7 @@ class TrainingState:
     loss_sum: float = 0.0  # sum of the epoch's losses so far, and of their weights
     weight_sum: float = 0.0
     history: list[dict[str, Any]] = field(default_factory=list)
+    slowed: float = 1.0  # what rates are multiplied by, because epochs were undone
     memory: dict[str, bool] = field(default_factory=dict)  # what validation must know of earlier epochs
 
 

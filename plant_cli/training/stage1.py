@@ -75,6 +75,7 @@ def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatisti
         rates=Rates(head=rate, boost=rate, attention=rate, backbone=options.rate_backbone, layers=options.layer_rates),
         patience=options.patience,
         least_gain=options.least_gain,
+        returns=regressed,
         seed=given.machine.seed,
         room=room,
     )
