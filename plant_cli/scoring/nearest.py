@@ -41,7 +41,7 @@ class NearestDocuments:
         self._sizes = np.minimum(sizes, postings)
         by_term.data = by_term.data[kept]  # one after the other: memory holds fewer copies
         by_term.indices = by_term.indices[kept]
-        by_term.indptr = short_ends(np.concatenate([[0], np.cumsum(self._sizes)]))
+        by_term.indptr = short_ends(np.concatenate([[0], np.cumsum(self._sizes)]))  # type: ignore[assignment]
         self._by_term = by_term
 
     def find(self, documents: csr_array, count: int, without: npt.NDArray[np.integer[Any]] | None = None) -> csr_array:

@@ -110,6 +110,18 @@ def test_a_planted_start_competes_as_epoch_0(play: Callable[..., Played]) -> Non
     assert outcome.kept == outcome.history[0]
 
 
+def test_an_epoch_that_spoils_the_start_is_undone_and_the_next_learns_more_slowly(play: Callable[..., Played]) -> None:
+    played = play(0.1, 0.95, 0.2)
+    played.plan = replace(played.plan, returns=True)
+    start = played.network.decoder.queries.detach().clone()
+    outcome = played.run(lambda: {"value": 0.9})
+    moved = [float((queries - start).abs().max()) for queries in played.queries]
+    assert 0 < moved[1] < moved[0] / 2, "the second epoch began at the start, with a quarter of the rates"
+    assert moved[2] > moved[1], "the third one goes on from the second, though it was worse"
+    assert outcome.best_epoch == 1
+    assert "epoch 1 is undone" in " ".join(played.session.reporter.notes)  # type: ignore[attr-defined]
+
+
 def test_curves_are_drawn_and_trackers_told_on_request(play: Callable[..., Played], monkeypatch: pytest.MonkeyPatch) -> None:
     played = play(0.1, 0.5, 0.2, curves=True)
     notes: list[str] = []
