@@ -85,7 +85,7 @@ def stack_rows(parts: Iterable[csr_array], rows: int, width: int, cells: int) ->
         inside = slice(filled, filled + part.nnz)
         data[inside], indices[inside], ends[row + 1 : row + 1 + part.shape[0]] = part.data, part.indices, filled + part.indptr[1:]
         row, filled = row + part.shape[0], inside.stop
-    return csr_array((data[:filled], indices[:filled], ends), shape=(rows, width))
+    return csr_array((data[:filled], indices[:filled], short_ends(ends)), shape=(rows, width))
 
 
 SHORTEST, LONGEST = 3, 5

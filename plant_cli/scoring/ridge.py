@@ -248,19 +248,20 @@ class _TermProducts:
     """Products X_Fᵀ X_F of the terms of labels: of terms that are `wanted` often, computed at once, of others for each label."""
 
     def __init__(self, documents: csr_array, wanted: npt.NDArray[Any]) -> None:
-        self._documents, self._by_term = documents, csr_array(documents.T)
+        self._documents = documents
         number, terms = documents.shape
         self._sizes = np.diff(documents.indptr)
-        work = np.diff(self._by_term.indptr) * wanted
+        work = np.bincount(documents.indices, minlength=terms) * wanted
         order = np.argsort(-work, kind="stable")[:DENSE_PRODUCTS]
         dense = np.sort(order[work[order] * DENSE_SPEED > number * np.arange(len(order))])
         self._place = np.full(terms + 1, -1, dtype=np.int64)  # of a term among those that are multiplied densely; −1: it is not
         self._place[dense] = np.arange(len(dense))
+        rare = np.where(self._place[:-1] < 0, np.arange(terms), -1)
+        self._by_term = csr_array(choose_columns(documents, rare, terms).T)  # without the dense ones, which are nearly all there is
         self._products: Floats32 = np.zeros((len(dense), len(dense)), dtype=np.float32)
-        columns = choose_columns(documents, self._place[:-1], len(dense))
         for block in cut_rows(number, len(dense)):
             stop_if_asked()
-            part = columns[block].toarray()
+            part = choose_columns(documents[block], self._place[:-1], len(dense)).toarray()
             self._products += part.T @ part
 
     def multiply(self, wanted: AnyInts) -> Floats32:
