@@ -271,11 +271,16 @@ class DataSection(Options):
     )
     evidence: str | None = option(None, "Gold evidence: a table of doc_id, label, start, end (default: one beside the corpus).", path=True)
     keep_labels: str | None = option(None, "Keep labels by their training documents: top:50, rare:50, or a range such as 1-5 or 10-.")
-    label_scope: Literal["targets", "documents"] = option("targets", "What --keep-labels removes: other labels, or only documents.")
+    label_scope: Literal["targets", "documents"] = option(
+        "targets",
+        "targets: --keep-labels removes all other labels; documents: a document with one of the kept labels keeps all of its own.",
+    )
     keep_unlabelled: bool = option(False, "Keep documents that have none of the kept labels.")
     train_share: float = option(1.0, "Share of the training documents to use.", gt=0, le=1)
     documents: int | None = option(None, "At most so many documents of each split, the first ones, to try something out.", ge=1)
-    sampling: Literal["uniform", "stratified"] = option("uniform", "How documents are chosen for train_share and resplit.")
+    sampling: Literal["uniform", "stratified"] = option(
+        "uniform", "How documents are chosen for train_share and resplit; stratified: by labels."
+    )
     resplit: bool = option(False, "Pool all documents and split them again, by test_share and validation_share.")
     test_share: float = option(0.15, "Share of all documents for test when they are split again.", ge=0, lt=1)
     group_column: str | None = option(None, "A column whose equal values stay in one split, such as subject_id.", value="COLUMN")

@@ -65,7 +65,10 @@ def first_clause(text: str) -> str:
 
 
 def stage_flags(spec: StageSpec, registry: Registry) -> list[Flag]:
-    """The flags of a command, arguments first: its options, those of shared sections, general ones; of one name the first is kept."""
+    """The flags of a command, arguments first: options of the stage, of its shared sections, and general ones.
+
+    If two flags have one name, the first is kept. If the stage has an argument, arguments of shared sections become flags.
+    """
     sections = {spec.name: spec.options} | {name: SHARED_SECTIONS[name] for name in spec.sections}
     has_argument = any(_extra(info).get("argument") for info in spec.options.model_fields.values())
     flags = [

@@ -55,7 +55,10 @@ class Concept:
 
 
 def tabulate_concepts(concepts: Sequence[Concept], what: str, purpose: Purpose, where: str) -> tuple[pl.DataFrame, list[str]]:
-    """Concepts as `VOCABULARY_SCHEMA` in the language of the documents where they have names in it, else another; and remarks."""
+    """Concepts as a table of `VOCABULARY_SCHEMA`, in the language of the documents where they have names in it; and remarks.
+
+    A title of another language stands in where there is none in this one. Names in further languages of the documents are other names.
+    """
     found = Counter(code for concept in concepts for code in {code for code, _ in concept.titles})
     languages, why = _order_languages(found, purpose, where, lambda: _count_mentions(concepts, purpose.sample()))
     first, *further = languages

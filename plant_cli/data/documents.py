@@ -47,7 +47,10 @@ def read_frame(dataset: Dataset, split: SplitName) -> pl.DataFrame:
 
 
 def read_batches(dataset: Dataset, split: SplitName, rows: range | None = None) -> Iterator[pl.DataFrame]:
-    """One split as `read_frame` gives it, at least one batch; its texts need not be in memory all at once."""
+    """One split as `read_frame` gives it, some documents at a time; at least one batch.
+
+    Where the dataset has the split in pieces, its texts are never all in memory.
+    """
     where, parts = _locate(dataset, split), parts_of(dataset, split)
     empty = True
     for part in parts if rows is None else _cut_parts(parts, rows, where):

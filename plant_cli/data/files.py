@@ -53,7 +53,10 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
-    """A temporary sibling folder that takes the place of `path` when the block ends well; readable by whoever may read new files there."""
+    """A temporary sibling folder to write to, which takes the place of `path`, if there is one, when the block ends well.
+
+    Whoever may read any new file there may read all files of the folder.
+    """
     temporary, previous = (name_temporary(path.absolute()) for _ in range(2))
     with naming_full_disk(path):
         path.parent.mkdir(parents=True, exist_ok=True)

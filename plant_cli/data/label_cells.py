@@ -260,7 +260,10 @@ def read_list(cell: str) -> list[object] | None:
 
 
 def read_structure(cell: str) -> list[object] | dict[object, object] | None:
-    """A list or object in JSON, or as Python, numpy or pandas print it (also names in quotes between commas); None if it is none."""
+    """A list or an object in JSON, or as Python, numpy or pandas print a list, tuple, set or dict; None if it is none of these.
+
+    Names in quotes with commas between them are a list, too.
+    """
     cell = cell.strip()
     if not cell or len(cell) > _LONGEST:
         return None

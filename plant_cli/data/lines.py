@@ -412,7 +412,10 @@ class BadRows:
         self.rows.append(row)
 
     def note(self, path: Path, line: int, why: str, *, read: bool = False) -> None:
-        """Take note of a row whose quotes do not fit; unless it was `read` as it is, `DataError` if none is allowed."""
+        """Take note of a row whose quotes do not fit, and that was read in another way; `DataError` if none is allowed.
+
+        One that is `read` as it is has no such error.
+        """
         if self.literal and not read:
             raise DataError(
                 f"the quotes of a row do not fit: {why}", where=f"{path}, line {line:,}", expected=QUOTES_EXPECTED, todo=self.todo

@@ -31,7 +31,10 @@ ANY = "files"  # the dataset that reads tables, and stands for whichever format 
 
 
 def load_dataset(context: StageContext, data: DataSection, tell: Callable[[str], None] | None = None) -> Dataset:
-    """The dataset of a section `data`, by default of the run that PLANT_RUN names; a note says what was recognised."""
+    """The dataset of a section `data`; a note says what was recognised.
+
+    Where nothing is named, the corpus is that of the run that the variable PLANT_RUN names.
+    """
     run = os.environ.get("PLANT_RUN")
     if run and data == DataSection() and (Path(run) / "corpus" / SPLITS_FILE).exists():
         data = DataSection.model_validate(CorpusRecord.read(Path(run) / "corpus").source)
@@ -88,7 +91,10 @@ def _show_spooling(reporter: Reporter, where: str) -> Iterator[None]:
 
 
 def find_formats(specs: Sequence[DatasetSpec], data: DataSection, warn: Callable[[str], None] = lambda _: None) -> dict[str, str]:
-    """What each plugin that recognises a corpus says of it, or the one that reads the columns named; `warn` hears of those that fail."""
+    """What each plugin that recognises a corpus says of it; one that reads the very columns that the section names stands alone.
+
+    One that fails is passed over: `warn` receives a line about it.
+    """
     found: dict[str, str] = {}
     for spec in specs:
         try:

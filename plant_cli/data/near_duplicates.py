@@ -74,7 +74,10 @@ def find_near_duplicates(dataset: Dataset, digests: Frames, reporter: Reporter, 
 
 
 def match_duplicates(signatures: Signatures, read: Callable[[], Iterable[pl.Series]]) -> npt.NDArray[np.int64]:
-    """Pairs of nearly equal texts [P, 2], each later one with the first that it is like; memory: 128 bytes a text and some triples."""
+    """Pairs of nearly equal texts: rows [P, 2], the smaller row first, each later text with the first that it is like.
+
+    Memory holds 128 bytes of each text, and the triples of those texts whose signatures agree, at most `_HELD` at a time.
+    """
     long = np.flatnonzero(signatures.sizes >= FEWEST_TRIPLES)
     candidates = long[np.array(sorted(_share_bands(signatures.keys[long])), dtype=np.int64).reshape(-1, 2)]
     near: dict[int, int] = {}

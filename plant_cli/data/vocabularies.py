@@ -35,7 +35,9 @@ _ENOUGH = 0.5  # of the labels have a title: with fewer, the table may write its
 
 
 def read_titles(dataset: Dataset, reporter: Reporter) -> pl.DataFrame:
-    """`label`, `title` (null where empty) and other `VOCABULARY_COLUMNS`, each label once; a note names labels with several titles."""
+    """`label`, `title` (null where it is empty) and the other `VOCABULARY_COLUMNS`, each label once; a note names a label with
+    several titles.
+    """
     if dataset.labels is None:
         return pl.DataFrame(schema={name: VOCABULARY_SCHEMA[name] for name in VOCABULARY_COLUMNS})
     for name, dtype in dataset.labels.select("label", "title").collect_schema().items():
@@ -219,7 +221,10 @@ _SURE = 0.5  # share of the labels that are not found yet, from which a way of w
 
 
 def align(table: pl.DataFrame, used: Sequence[str] | pl.Series) -> tuple[pl.DataFrame, list[str]]:
-    """Rows for labels that the table writes in another way (`written`), in the spelling of the documents, where one fits; and remarks."""
+    """Rows for labels of the documents that the table writes in another way, in the spelling of the documents; and remarks.
+
+    The column `written` has the spelling of the table. Only what fits one label of the table counts.
+    """
     given = pl.DataFrame({"label": used}, schema={"label": pl.String})
     missing, unused = given.join(table, on="label", how="anti"), table.join(given, on="label", how="anti")
     parts, remarks = [], []

@@ -24,7 +24,9 @@ BUNCH = 40  # short documents
 
 
 class WordAnalyser:
-    """See `plant_cli.api.Analyser`; a text in none of the languages of the corpus, or in an unknown one, is read in its main one."""
+    """See `plant_cli.api.Analyser`. Of several languages the text's own decides; a text whose language is not recognised, or is none of
+    the corpus, is read in its main one.
+    """
 
     def __init__(self, record: AnalyserRecord) -> None:
         self.hash, self._rule = record.hash, record.words

@@ -98,7 +98,10 @@ def _average_metric(values: Sequence[Metric], stacks: dict[tuple[int, ...], Any]
 
 
 def join_metrics(systems: Systems, families: Families) -> dict[tuple[str, str], WeightedMetric]:
-    """Metrics of pairs (AUC) of `keep_shared` systems on documents of the first and another; mean of seeds; by system and metric."""
+    """Metrics of pairs, such as AUC, on the documents of the first system followed by those of another; of several seeds the mean.
+
+    By the name of the other system and of the metric. The systems come from `keep_shared`.
+    """
     (_, firsts), others = systems[0], systems[1:]
     wanted = {metric.name for metric in firsts[0].metrics if isinstance(metric, WeightedMetric)}
     if not wanted:

@@ -78,7 +78,10 @@ def shorten_names(names: Sequence[str]) -> dict[str, str]:
 
 
 def find_seeds(run: Path, name: str, count: int) -> dict[int, str]:
-    """The systems behind one name by seed: the one without a mark and the next `count` - 1; none for files and ensembles."""
+    """The systems behind one name by the seed they were trained with: the one without a mark and the next `count` - 1 by seed.
+
+    A file of another tool and an ensemble have no seeds: the result is empty.
+    """
     location = locate(name)
     if location.file is not None:
         return {}

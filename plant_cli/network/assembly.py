@@ -275,7 +275,10 @@ class EarlierNetwork:
 
 
 def load_network(folder: Path, component: ComponentLookup, machine: MachineSection, labels: LabelIndex, documents: int) -> Network:
-    """The trained network of a finished stage; an untrained backbone is read where it came from, or drawn again from its seed."""
+    """The trained network of a finished stage, built as its description says.
+
+    A backbone that was not trained is not stored; one with random weights is drawn again from its seed.
+    """
     description = read_model_description(folder)
     section = description.section.model_copy(update={"label_queries": "random"})  # its weights are read, titles need not be
     design = replace(find_design(section, component), start=folder)

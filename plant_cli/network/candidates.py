@@ -196,7 +196,10 @@ def measure_recall(
     batch: Room | int,
     sample: int = DOCUMENTS_FOR_RECALL,
 ) -> float:
-    """Share of the network's m best of all labels that the shortlist proposes: mean over `sample` documents, evenly spread."""
+    """Share of the m best labels of the network that the shortlist proposes: mean over `sample` documents, evenly spread over the split.
+
+    The network scores every label of these documents, so the figure is exact for them.
+    """
     network.eval()
     rows = np.unique(np.linspace(0, len(candidates) - 1, num=min(sample, len(candidates)), dtype=np.int64))
     m = min(m, network.labels)

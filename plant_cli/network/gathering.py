@@ -42,7 +42,10 @@ def gather_states(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *
 
 @torch.no_grad()
 def gather_sharpened(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, heads: int, factors: Sequence[float]) -> Tensor:
-    """The result of `gather_states` after each of F factors on the scores (0: the mean of values) [F, B, l, H]; fp32, or fp64."""
+    """The result of `gather_states` after each of F factors on the scores [F, B, l, H]; fp32, or fp64 for fp64 inputs.
+
+    Scores are computed once, their softmax once for each factor above 0. The factor 0 gives each label the mean of a document's values.
+    """
     labels, hidden = queries.shape
     exact = torch.promote_types(queries.dtype, torch.float32)
     rising = sorted((i for i, factor in enumerate(factors) if factor), key=lambda i: factors[i])

@@ -18,7 +18,10 @@ from plant_cli.runs.processes import default_threads, local_rank, process_count
 
 
 def find_device(name: str) -> torch.device:
-    """The device of a machine section, `ResourceError` if it is not there; auto: CUDA, else the CPU (MPS has no float64)."""
+    """The device of a machine section's `device`; `ResourceError` if this machine does not have it.
+
+    `auto` is CUDA where there is one, else the CPU. MPS is used only where it is named: it has no float64, which stage 1 counts in.
+    """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     kind, _, number = name.partition(":")
@@ -69,7 +72,10 @@ def choose_hardware(machine: MachineSection) -> Hardware:
 
 
 def find_dtype(device: torch.device, precision: str) -> torch.dtype:
-    """The number format of products on a device, by `precision`; a card without bf16 would only imitate it: it computes in fp32."""
+    """The number format of products on a device, for a machine section's `precision`; auto: bf16 where the device has it.
+
+    A graphics card without bf16 computes in fp32 whatever is asked for: it would only imitate bf16, slowly.
+    """
     fast = precision == "bf16" or (precision == "auto" and device.type == "cpu" and cpu_has_bf16())
     if device.type == "cuda":
         fast = precision != "fp32" and torch.cuda.is_bf16_supported(including_emulation=False)

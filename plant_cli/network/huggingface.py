@@ -256,7 +256,10 @@ def load_tokenizer(profile: Profile, options: HuggingFaceOptions) -> Any:
 
 
 def load_pretrained(profile: Profile, options: HuggingFaceOptions) -> Any:
-    """The model without its language-model head, with adapters and quantised weights; on the device "meta" from config.json alone."""
+    """The model without its language-model head, with adapters and quantised weights when asked for.
+
+    Under `torch.device("meta")` it is built from config.json alone, as `plant plan` asks: all shapes, no weights.
+    """
     packed = profile.packed
     if packed is None and torch.get_default_device().type != "meta":
         _refuse_pickles(Path(profile.model))

@@ -30,7 +30,9 @@ class HuggingFaceOptions(Options):
     lora_rank: int = option(16, "Rank r of the adapters.", ge=1)
     lora_alpha: float = option(32.0, "Scale α of the adapters; the update is multiplied by α/r.", gt=0)
     lora_dropout: float = option(0.05, "Dropout before the adapters.", ge=0, lt=1)
-    quantization: Quantization = option("none", "Frozen weights in fewer bits. nf4: 4, computing in bf16. int8: 8, outliers in fp16.")
+    quantization: Quantization = option(
+        "none", "Frozen weights in fewer bits. nf4: 4 bits, computed in bf16. int8: 8 bits, outliers in fp16."
+    )
     expand_weights: bool | None = option(None, "Keep 4-bit weights in bf16: faster, more memory. Default: where a card has room (40%).")
     cuda_graphs: bool = option(True, "On a graphics card, replay the passes of a causal model in 4 bits with adapters (CUDA graphs).")
     gradient_checkpointing: bool | None = option(False, RECOMPUTE)
@@ -60,7 +62,9 @@ class CausalOptions(EncoderOptions):
     """Options of causal models: adapters on 4-bit weights unless asked otherwise."""
 
     adapter: Adapter = option("lora", "What fine-tuning may change: adapters (lora, dora), all weights, or nothing.")
-    quantization: Quantization = option("nf4", "Frozen weights in fewer bits. nf4: 4, computing in bf16. int8: 8, outliers in fp16.")
+    quantization: Quantization = option(
+        "nf4", "Frozen weights in fewer bits. nf4: 4 bits, computed in bf16. int8: 8 bits, outliers in fp16."
+    )
     gguf: str | None = option(None, "GGUF file in the folder `model` (llama, qwen2, phi3); its weights are unpacked, then quantised.")
     gradient_checkpointing: bool | None = option(
         None,

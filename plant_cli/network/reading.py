@@ -66,7 +66,10 @@ def match_words(
 def find_token_words(
     texts: Sequence[str], words: Documents, tokens: TokenBatch, vocabulary: Sequence[str], analyser: Analyser
 ) -> list[Rows]:
-    """The row of each token's word in the relevance table [T], or `OUTSIDE`, by document; of several words the first counts."""
+    """For each document, the row of each token's word in the relevance table [T], or `OUTSIDE`.
+
+    Where a token overlaps several words of the table, the first of them counts.
+    """
     found = []
     for matched, spans in zip(match_words(texts, words, tokens, vocabulary, analyser), tokens.spans, strict=True):
         entries = matched.vocabulary[matched.word]

@@ -46,7 +46,10 @@ class Recomputation:
 
 
 def activation_bytes(network: Any, positions: int, *, recomputed: bool = False, size: int | None = None) -> int:
-    """Bytes that all layers keep of so many positions (`recomputed`: inputs and one layer); `size`: of a number (None: embeddings')."""
+    """Bytes that all layers keep of so many positions for the backward pass.
+
+    `recomputed`: each layer keeps its input, and one layer at a time the rest. `size`: bytes of a number (None: as in the embeddings).
+    """
     config, layers = network.config, network.config.num_hidden_layers
     numbers = sum(times * getattr(config, size, 4 * config.hidden_size) for size, times in KEPT.items())
     numbers = layers * config.hidden_size + numbers if recomputed else layers * numbers

@@ -160,7 +160,10 @@ class Selection:
 
 
 def keep_words(counting: Cooccurrence, signal: Signal, selection: Selection) -> Iterator[KeptWords]:
-    """The best words of every label by a signal, block after block of labels, whatever the source, the memory and the threads are."""
+    """The best words of every label by a signal, block after block of consecutive labels.
+
+    The lists depend on neither the source of the counts nor the memory budget nor the number of threads; where blocks end does.
+    """
     scoring = _Scoring(counting, signal, selection)
     cuts = cut_by_pairs(counting.pair_bounds + scoring.n_absent, counting.block_pairs, selection)
     return work_ahead(lambda block: scoring.keep_block(*block), pairwise(cuts), selection.jobs)

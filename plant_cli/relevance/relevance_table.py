@@ -123,7 +123,10 @@ def write_edits(folder: Path, edits: Mapping[str, LabelEdits]) -> None:
 
 
 def set_aside(folder: Path) -> Path | None:
-    """Forget all edits; gives the file that keeps them, if any: beside the folder, since inside it would count as an input."""
+    """Forget all edits; returns the file that keeps the former ones, None where there were none.
+
+    It stands beside the folder: in it, it would count as something that later stages were made from.
+    """
     path, kept = folder / EDITS_FILE, folder.with_name(f"{folder.name}.{EDITS_FILE}.bak")
     if not path.exists():
         return None

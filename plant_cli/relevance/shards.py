@@ -186,7 +186,10 @@ class MergedCounts:
 
 
 def merge_vocabularies(vocabularies: Sequence[pl.DataFrame], min_df: int, keep: Set[str] = frozenset()) -> pl.DataFrame:
-    """The sum of frames `word, docs_with_word` by falling frequency, then alphabetically; below `min_df` only words of `keep`."""
+    """The sum of several frames `word, docs_with_word`, sorted by falling document frequency, then alphabetically.
+
+    Words in fewer than `min_df` documents are left out, except those of `keep`.
+    """
     added = pl.concat(vocabularies).group_by("word").agg(pl.col("docs_with_word").sum())
     wanted = (pl.col("docs_with_word") >= min_df) | pl.col("word").is_in(list(keep))
     return added.filter(wanted).sort("docs_with_word", "word", descending=[True, False])

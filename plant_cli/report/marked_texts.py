@@ -20,7 +20,10 @@ _SENTENCE = re.compile(r"\S(?:[^\n]{0,500}?(?:[.!?…](?=\s|\Z)|[。！？])|[^\
 
 
 def rank_sentences(text: str, one: Explanation) -> list[tuple[int, int, float]]:
-    """The sentences (or lines, 500 characters at most) that words speak in: begin, end, and log-odds; the highest first."""
+    """The sentences of a text that words speak in: where each begins and ends, and its words' log-odds; the highest first.
+
+    A line is a sentence at least; without a sign that ends it a sentence has 500 characters at most.
+    """
     spans, weights = one.join_words()
     borders = np.array([match.span() for match in _SENTENCE.finditer(text)], dtype=np.int64).reshape(-1, 2)
     if not len(borders):

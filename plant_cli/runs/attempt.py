@@ -37,7 +37,10 @@ def perform(context: RunContext, step: Step) -> Result:
 
 
 def attempt(context: RunContext, step: Step, folder: StageFolder, run: Run) -> Result:
-    """Run a stage in its folder, or continue it, and add it to the run's own recipe; what it raises is recorded in stage.json."""
+    """Run a stage in its folder, or continue it if the context says so, and add it to the run's own recipe.
+
+    What the stage raises is recorded in stage.json. An error without a place names the command.
+    """
     reserve = mmap(-1, RESERVE, flags=MAP_PRIVATE)  # address space alone: its pages are never touched
     record = _begin(context, step, folder, run)
     started = time.perf_counter()

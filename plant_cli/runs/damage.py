@@ -48,14 +48,20 @@ def examine_marked(path: Path, *, fully: bool = False) -> list[FileState]:
 
 
 def require_marked(path: Path, owner: str, todo: str) -> None:
-    """Refuse a folder whose mark (`path`) is missing or damaged, or names other bytes; `owner` and `todo` are for the message."""
+    """Refuse a folder whose mark (`path`) is missing or damaged, or in which a file that the mark names is missing or has other bytes.
+
+    `owner` is the folder, for the message: "the checkpoint"; `todo` is what to do where a file cannot be restored.
+    """
     for file in examine_marked(path, fully=True):
         if file.state != "whole":
             raise file.error(owner, todo)
 
 
 def is_whole(path: Path, owner: str, warn: Callable[[str], None]) -> bool:
-    """Whether a folder of what can be made again is marked and complete, by hash; a warning names damage of this `owner`."""
+    """Whether a folder whose content can be made again is marked and complete; every file is hashed, and a warning names damage.
+
+    `owner` is the folder, for the warning: "the cached hidden states of train".
+    """
     if not path.exists():
         return False
     try:

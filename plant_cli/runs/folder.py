@@ -145,7 +145,10 @@ class StageFolder:
             self.path.rename(self.failed_path)
 
     def hash_outputs(self, known: Mapping[str, str] | None = None) -> dict[str, str]:
-        """SHA-256 of each file that the stage left, but checkpoints, links and hidden files; `known` hashes are not taken again."""
+        """SHA-256 of each file the stage left, by path inside the folder; checkpoints, links and hidden files do not count.
+
+        Hashes that are `known` from before are not taken again.
+        """
         files = (p for p in sorted(self.path.rglob("*")) if p.is_file() and not p.is_symlink())
         names = {path.relative_to(self.path): path for path in files}
         shown = {name: path for name, path in names.items() if not any(part.startswith(".") for part in name.parts)}
@@ -161,7 +164,10 @@ class StageFolder:
         return [file for file in examine_files(self.path, record) if file.state != "whole"]
 
     def require(self, todo: str) -> StageRecord:
-        """The record of the finished stage; `ArtefactError`, which says `todo`, if it is not done or a file is missing or changed."""
+        """The record of the finished stage; `ArtefactError` if it is not done, or a file that it left is missing or changed.
+
+        `todo` is the command that makes or mends it.
+        """
         record = self.record()
         if record is None or record.status != "done":
             state, again = "has not run", todo
@@ -189,7 +195,11 @@ class Run:
     @classmethod
     @contextmanager
     def hold(cls, path: Path, purpose: str) -> Iterator[Run]:
-        """Be the only writer of a run inside the block, for a `purpose`; one made for it is removed if it ends without any work done."""
+        """Be the only writer of a run inside the block; it is opened, or made, once nobody else writes.
+
+        A run that was made for the block is removed again if the block ends with a `PlantError` and no work was done.
+        `purpose` is the work, for the message that others get: "finetune".
+        """
         _refuse_other(path)
         was_there = path.exists()
         path.mkdir(parents=True, exist_ok=True)

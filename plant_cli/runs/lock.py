@@ -27,7 +27,11 @@ PAUSE = 0.05  # seconds between two tries
 
 @contextmanager
 def hold_lock(folder: Path, purpose: str, wait: float = 0.0, should_stop: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Hold the lock of a folder inside the block, for a `purpose`; wait for its holder for so long, or until the user asks to stop."""
+    """Hold the lock of a folder inside the block: a run, or a cache that several runs share.
+
+    `purpose` is the holder's work, for the message that others get: "finetune". Another holder may take `wait` seconds to end, which may
+    be infinite; `should_stop`, true once the user asked to stop, ends the wait.
+    """
     path = folder / LOCK_NAME
     handle, opened, until = _open(path), os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), time.monotonic() + wait
     try:

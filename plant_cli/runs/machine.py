@@ -47,7 +47,10 @@ _bounds: list[int] = []
 
 
 def peak_memory_gb() -> float:
-    """Largest resident memory of this process in 10⁹ bytes: `VmHWM`, as `ru_maxrss` begins with that of the parent on Linux."""
+    """Largest resident memory of this process since it started, in 10⁹ bytes.
+
+    Linux hands `ru_maxrss` of a large process on to the ones it starts; `VmHWM` counts this process alone.
+    """
     if _STATUS.exists():
         fields = dict(line.split(":", 1) for line in _STATUS.read_text(encoding="utf-8").splitlines())
         if "VmHWM" in fields:
@@ -71,7 +74,10 @@ def resident_memory() -> int:
 
 
 def bound_heaps(most: int) -> None:
-    """Let the threads share so many heaps of glibc, at most (a lower bound stays): each would keep freed memory in its own."""
+    """Let the threads of this process share so many heaps of glibc, at most; a lower bound that was set before stays.
+
+    By default each thread may have its own heap with 64 MiB of addresses, which keeps freed memory.
+    """
     _bounds.append(most)
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc has it, other systems do not
     if set_option is not None:

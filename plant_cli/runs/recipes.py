@@ -271,7 +271,9 @@ def find_recipe(name: str, folder: Path | None = None) -> Path:
 
 
 def load_recipe(name: str) -> RecipeLayer:
-    """Read a recipe by path or shipped name (`-`: standard input) with all that it extends; data are relative to the working directory."""
+    """Read a recipe by path or shipped name (`-`: standard input) with everything it extends; paths of data in it are
+    relative to the working directory.
+    """
     layer = _extend(parse_yaml(_read_once(sys.stdin), "stdin"), None, []) if name == "-" else _load(find_recipe(name), [])
     return replace(layer.only(layer.values.keys() - RECIPE_HEADINGS), summary=str(layer.values.get("summary") or ""))
 
@@ -328,7 +330,11 @@ def parse_sets(sets: Sequence[str], flag: str = "--set") -> RecipeLayer:
 
 
 def parse_command(sets: Sequence[str], flags: Mapping[str, Mapping[str, Any]]) -> RecipeLayer:
-    """The values of a command line: `--set` texts, and flags, which win; a component's flag and its options belong together."""
+    """The values of a command line: `--set` texts, and flags that win over them.
+
+    A flag names a component (`--backbone tiny`), `--set` gives it options (`model.backbone.hidden=64`): these belong together, in
+    any order.
+    """
     values = parse_sets(sets)
     options = [path for path in values.origins if len(path) > 2 and path[-1] != "name"]
     return merge_layers(values, flag_layer(flags), *(nest(path, values.find(path), values.origins[path]) for path in options))
@@ -346,7 +352,10 @@ def _parse_set(text: str, flag: str) -> RecipeLayer:
 
 
 def write_recipe(summary: str, steps: Mapping[str, StageRecord]) -> str:
-    """A recipe in YAML that resolves to exactly these steps; its shared sections are those of the latest untagged step."""
+    """A recipe in YAML that resolves to exactly these steps; they are named by section (`finetune-baseline`).
+
+    The shared sections are those of the latest untagged step; a step with other values has them in its section.
+    """
     shared: dict[str, dict[str, Any]] = {}
     for _, step in sorted(steps.items(), key=lambda item: item[0] == item[1].stage):  # tagged variants first: the main line wins
         shared.update(step.sections)

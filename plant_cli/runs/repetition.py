@@ -27,7 +27,10 @@ def split_seed(tag: str | None) -> tuple[str | None, int | None]:
 
 
 def find_input_tag(run: Run, stage: str, tag: str | None, reader: str | None) -> str | None:
-    """The tag of the input for a stage with the tag `reader`: that of the same seed if the run has such an input, else `tag`."""
+    """The tag of the input for a stage with the tag `reader`: that of the same seed if the run has such an input, else `tag`.
+
+    A stage that does not depend on the seed, such as `mig`, is thus shared by all seeds.
+    """
     seed = split_seed(reader)[1]
     if seed is None or split_seed(tag)[1] is not None:
         return tag
@@ -36,7 +39,11 @@ def find_input_tag(run: Run, stage: str, tag: str | None, reader: str | None) ->
 
 
 def repeat(recipe: RecipeLayer, steps: Sequence[Step], count: int, components: Components) -> RecipeLayer:
-    """The recipe for `count` seeds: `finetune`, `finetune-seed2` and so on, each with its `machine.seed`; comparisons come at the end."""
+    """The recipe for `count` seeds: `finetune` for the first, `finetune-seed2` and so on for the others, each with its `machine.seed`.
+
+    Comparisons go to the end as `significance-seedsN`; a recipe without one gets one over all its systems. `recipe` is merged with the
+    command line, and resolves to `steps`.
+    """
     repeated = [step for step in steps if step.spec.seeded and split_seed(step.tag)[1] is None]
     first = _first_seed(repeated)
     origin = f"--seeds {count}"

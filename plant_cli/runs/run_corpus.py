@@ -231,7 +231,10 @@ def _is_source(path: str, run: Run) -> bool:
 
 
 def refuse_other_corpus(context: RunContext, run: Run) -> None:
-    """Refuse a named corpus that is not the run's by path, else by the hashes of its files, else by those of its documents."""
+    """Refuse a named corpus that is not that of the run, before any message about stages; a known path is not read.
+
+    A corpus that moved is recognised by the hashes of its files, one in another format by those of its documents.
+    """
     named = context.data.path
     if named is None or run.header.data_hash is None:
         return

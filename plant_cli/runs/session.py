@@ -71,7 +71,10 @@ class Session:
     deadline: float | None = None  # of `Request`
 
     def check(self, what: str, expected: str, any_of: Callable[[bool], bool] = bool) -> None:
-        """Stop here, with `Interrupted`, if the user asked (`any_of`: any process); `what` is unfinished, `expected` the result else."""
+        """Stop here, with `Interrupted`, if the user asked for it (`any_of`: asked any of several processes, as `Processes.any`).
+
+        `what` is the unfinished work, such as "while scorers were fitted"; `expected` is the result without the stop.
+        """
         if any_of(self.should_stop()):
             raise stopped(what, str(self.folder), expected)
 

@@ -78,7 +78,10 @@ RUN_MARK = "run.json"  # the header of a run: every file in its folder, or below
 
 
 class Consent:
-    """What the user allowed in one command: on the command line (`over`), or in a recipe that they named, but none in a run folder."""
+    """What the user allowed in one command: on the command line (`over`), or in a recipe that they named.
+
+    A recipe in a run folder, or one that extends it, allows nothing: run folders are passed from user to user.
+    """
 
     def __init__(self, recipe: RecipeLayer, over: RecipeLayer) -> None:
         files = {Path(origin.rpartition(":")[0]) for origin in recipe.origins.values()}

@@ -61,7 +61,10 @@ def _add(kept: ScoreWriter, count: int, mean: Mean, rows: Rows, logits: Logits) 
 
 
 def join_mean(before: Logits, logits: Logits, count: int, mean: Mean) -> Logits:
-    """The logit of the mean of `count` members, whose logit is `before`, and one more; in logarithms, so that no probability is 0 or 1."""
+    """The logit of the mean of `count` members, of which `before` is the logit, and one more.
+
+    Probabilities are averaged as logarithms in double precision, so that none becomes 0 or 1.
+    """
     old, new = before.astype(np.float64), logits.astype(np.float64)
     if mean == "logits":
         return (old + (new - old) / (count + 1)).astype(np.float32)

@@ -36,7 +36,10 @@ class Forecast:
 
     @classmethod
     def of(cls, words: Documents, labels: float, documents: int | None = None, limit: int | None = None) -> Forecast:
-        """For these documents, or more like them, of so many labels each; under a memory limit blocks are smaller."""
+        """For these documents, or for more that are like them, of so many labels each; under a memory limit blocks are smaller.
+
+        Many documents are taken to be compared by words alone, as it is unless the user wants it otherwise.
+        """
         lengths = np.array([len(word) for word in words.vocabulary], dtype=np.int64) + 2 * len(EDGE)
         terms = 1 + np.sum([np.maximum(0, lengths - size + 1) for size in range(SHORTEST, LONGEST + 1)], axis=0)
         count = documents or len(words)

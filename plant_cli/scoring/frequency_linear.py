@@ -114,7 +114,10 @@ class FrequencyLinear:
 
 
 def spline_basis(counts: Ints, knots: Sequence[float] | Floats) -> Floats:
-    """How much each knot counts at some training frequencies [P, K]: linear in ln n, constant beyond; a knot 0 for n = 0 alone."""
+    """How much each knot counts at some training frequencies [P, K]: linear in ln n between knots, constant beyond them.
+
+    A knot 0 counts for labels of no training document, and nothing else does; without it these count as labels of one.
+    """
     if knots[0] == 0:
         none = counts == 0
         return np.concatenate([none[:, None], spline_basis(counts, knots[1:]) * ~none[:, None]], axis=1)

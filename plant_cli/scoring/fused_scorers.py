@@ -41,7 +41,10 @@ class ScorerError(ComponentError):
 
 
 def ask(name: str, what: str, call: Callable[[], Answer], promise: Promise | None = None, *given: Any) -> Answer:
-    """What a scorer answers to a call; `ScorerError` that says `what` (such as "cannot be saved") if it fails or breaks its promise."""
+    """What a scorer of some name answers to a call; `ScorerError` that says `what` if it fails, such as "cannot be saved".
+
+    It fails as well if the answer, to what was `given`, is not what was promised.
+    """
     try:
         with surviving_exits():
             answer = call()

@@ -48,7 +48,10 @@ def weigh_numbers(terms: Sequence[str]) -> AnyFloats:
 
 
 def weigh_counts(counts: csr_array, idf: AnyFloats | None = None) -> csr_array:
-    """(1 + ln tf) · idf of every stored count, csr [B, V], float32 (Salton and Buckley 1988); idf [V] is 1 by default."""
+    """(1 + ln tf) · idf of every stored count, > 0, of a csr [B, V], float32 (Salton and Buckley 1988, sublinear tf).
+
+    Logarithms are taken in the type of the counts; idf [V] is 1 by default.
+    """
     values = 1 + np.log(counts.data)
     if idf is not None:
         values = values * idf[counts.indices]
@@ -101,7 +104,10 @@ def cut_word(word: str, shortest: int = SHORTEST, longest: int = LONGEST) -> lis
 
 @lru_cache(maxsize=4)
 def cut_words(words: tuple[str, ...]) -> tuple[Mapping[str, int], csr_array]:
-    """A number for each n-gram of distinct words, and how often each is in each word, csr [W, G] float32; the last answers are kept."""
+    """A number for each n-gram of distinct words, in order of appearance, and how often each is in each word, csr [W, G] float32.
+
+    Every scorer that reads a vocabulary asks for the same: the last answers are kept.
+    """
     numbers: dict[str, int] = {}
     columns: list[int] = []
     ends = [0]
@@ -161,7 +167,10 @@ Ints = npt.NDArray[np.int64]
 
 
 def cut_vocabulary(documents: Documents, columns: Mapping[str, int]) -> csr_array:
-    """How often each n-gram that has a column is in each word of the vocabulary, csr [W, G], for all documents of that vocabulary."""
+    """How often each n-gram that has a column is in each word of the documents' vocabulary, csr [W, G] float64.
+
+    Documents of one vocabulary (passages of others, some of others) share it: their counts times it are counts of n-grams.
+    """
     if isinstance(columns, GramColumns) and len(documents.vocabulary) <= WORDS_ONCE:
         return columns.count(documents.vocabulary)
     return count_grams(documents.vocabulary, columns).astype(np.float64)

@@ -82,7 +82,10 @@ class NearestDocuments:
 
 
 def share_labels(cosines: csr_array, gold: csr_array, power: float) -> csr_array:
-    """Share of a document's nearest that have each label, by cosine^power (0 if below 0), csr [B, L] float32; cosines csr [B, N]."""
+    """Share of each document's nearest training documents that have each label, weighted by cosine^power, csr [B, L] float32 in [0, 1].
+
+    Cosines, csr [B, N], below 0 count as 0; gold labels are csr [N, L] of ones.
+    """
     weights = np.maximum(cosines.data, 0.0) ** power
     rows = np.repeat(np.arange(cosines.shape[0]), np.diff(cosines.indptr))
     sums = np.bincount(rows, weights, cosines.shape[0])

@@ -72,7 +72,10 @@ class TopCollector:
 
 
 class PairCollector:
-    """A network's logits of its best labels and of those that scorers list (and it scores), collected batch after batch."""
+    """A network's logits of its best labels and of those that scorers list, collected batch after batch.
+
+    Where a network scores the labels of a shortlist alone, those that scorers list must be among them; the others are left out.
+    """
 
     def __init__(self, documents: int, labels: int, scored: ScoredDocuments | None) -> None:
         self.shape = (documents, labels)

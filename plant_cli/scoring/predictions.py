@@ -58,7 +58,10 @@ def read_indexed(path: Path, label_hash: str) -> pl.DataFrame | None:
 
 
 def list_parts(folder: Path) -> dict[str, Path]:
-    """The predictions by each part of the model alone, by its name: those that a finished `predict` recorded, else those there."""
+    """The predictions by each part of the model alone in the folder of `predict`, by the name of the part; empty if there are none.
+
+    Of a finished stage they are those that it recorded.
+    """
     record = find_finished(folder)
     paths = (folder / PARTS_FOLDER).glob("[!.]*.parquet") if record is None else map(folder.joinpath, record.outputs)
     return {path.stem: path for path in sorted(paths) if path.parent == folder / PARTS_FOLDER}
@@ -81,7 +84,10 @@ COMMAND = "plant predict --auc"
 
 
 class ScoreWriter:
-    """Writes logits of documents at their rows of [N, L], and reads them back; not mapped: a full disk would end the process."""
+    """Writes the logits of documents at their rows of [N, L], in any order, and reads back what it wrote.
+
+    Written, not mapped: on a full disk a write raises an error, and a mapped page ends the process.
+    """
 
     def __init__(self, file: BinaryIO, labels: int) -> None:
         self._file = file

@@ -102,7 +102,10 @@ def average_logit(logits: Floats, listed: Ints | None) -> float:
 def explain_labels(
     scored: ScoredDocuments, combination: Combination, labels: Ints, network: tuple[Floats, Floats] | None = None
 ) -> list[list[Reason]]:
-    """Reasons for some labels of each document, by what parts add to the log-odds: `network +2.3; titles +2.1 (…); words +0.8 (…)`."""
+    """Reasons for some labels of each document, the part that adds most first: `network +2.3; titles +2.1 (…); words +0.8 (…)`.
+
+    The number is what the part adds to the log-odds. A network gives its logits of these labels [B, k] and those of average labels [B].
+    """
     scorers, documents, explained = scored.scorers, scored.documents, []
     for row, chosen in enumerate(labels):
         words = documents.take(np.array([row]))

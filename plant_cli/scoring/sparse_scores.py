@@ -81,7 +81,10 @@ class SparseScores:
         return scores
 
     def top(self, k: int, check: Callable[[], None] = lambda: None) -> tuple[Ints, Floats32, int]:
-        """The k best labels of each document and their scores [B, k], as `dense` would rank them, and how many pairs score at least 0."""
+        """The k best labels of each document and their scores [B, k], best first, and how many pairs score at least 0.
+
+        A smaller index comes first among equals: they are the labels that `dense` would give, which is not computed.
+        """
         documents, width = self.matrix.shape[0], min(k, self.matrix.shape[1])
         labels, scores = np.zeros((documents, width), dtype=np.int64), np.zeros((documents, width), dtype=np.float32)
         above = 0
@@ -198,7 +201,10 @@ def keep_best(values: Floats32 | csr_array, k: int = LABELS_LISTED) -> SparseSco
 def score_blocks(
     documents: int, labels: int, score: Callable[[slice], Floats32 | csr_array], k: int = LABELS_LISTED, *, held: int = 0
 ) -> SparseScores:
-    """The k best labels of each of B documents of L, scored by threads in blocks [b, L]; `held`: of a document, if more than labels."""
+    """The k best labels of each of B documents of L labels, scored in blocks [b, L], so that few pairs are held at a time.
+
+    Threads score a block each; between blocks the work may be stopped. `held`: what is held of a document, if more than its labels.
+    """
     threads = min(default_threads(), BLOCKS_TOGETHER)
     blocks = list(cut_rows(documents, max(labels, held), at_most(DOCUMENT_LABEL_PAIRS, BYTES_OF_A_PAIR * threads)))
     threads = min(len(blocks), threads)

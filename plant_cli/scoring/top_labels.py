@@ -111,7 +111,11 @@ class Scoring:
 
 
 def distinct_probabilities(logits: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Sigmoids of falling logits [B, k] that fall where these do: of equal ones each is the next smaller number."""
+    """Sigmoids of falling logits [B, k] that fall where these do.
+
+    Beyond a logit of 37 all sigmoids are 1: of different logits with one sigmoid each is the next smaller number, so that whoever ranks
+    by the scores finds the order of the logits, and a threshold can lie between them.
+    """
     scores: npt.NDArray[np.float64] = expit(logits)
     for rank in range(1, scores.shape[1]):
         before = scores[:, rank - 1]

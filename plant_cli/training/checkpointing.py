@@ -116,7 +116,10 @@ def _has_all_files(checkpoint: Path) -> bool:
 def load_checkpoint(
     folder: Path, network: nn.Module, optimizer: torch.optim.Optimizer, warn: Callable[[str], None]
 ) -> tuple[TrainingState, dict[str, torch.Tensor]] | None:
-    """Continue from the last checkpoint that is byte for byte what was written; None if there is none. `warn` gets why one is not."""
+    """Continue from the last whole checkpoint; None if there is none.
+
+    One with a file that is missing, or not byte for byte what was written, is passed over for the one before it; `warn` is called with why.
+    """
     for checkpoint in reversed(_marked_checkpoints(folder)):
         try:
             require_marked(checkpoint / CHECKPOINT_MARK, "the checkpoint", EARLIER)

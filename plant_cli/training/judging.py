@@ -112,7 +112,10 @@ class Judge:
         return {v.name: v for spec, options in self.families for v in spec.compute(data, options)}
 
     def save_thresholds(self, top: TopLabels, tune: str, session: Session, label_hash: str) -> float:
-        """Tune the threshold for all labels, or one for each (`per-label`), and save it with the best labels; gives the one for all."""
+        """Tune the threshold for all labels, or one for each (`per-label`), save it in the stage's folder, and return the one for all.
+
+        The best labels of validation are saved, too: `plant thresholds` chooses other thresholds by them.
+        """
         top = self.bar(top)
         threshold = tune_threshold(top.labels, top.scores, self.gold, self.labels, self.objective).value
         value: float | list[float] = threshold

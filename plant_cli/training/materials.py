@@ -144,7 +144,10 @@ def _cut(order: Rows, lengths: Rows, sizes: npt.NDArray[np.int_]) -> list[Rows]:
 
 
 def cut_step(step: list[Rows], lengths: Rows, room: Room) -> list[tuple[int, Rows]]:
-    """The micro-batches of a step, where memory decides as few and equal as fit; each with the number of its first document's draws."""
+    """The micro-batches of a step, each with a number for what it draws; where memory decides, as few and as equal ones as fit.
+
+    Their numbers are then those of their first documents in the step, so that what a document draws does not depend on the cut.
+    """
     if room.tokens is None:
         return list(enumerate(step))
     rows = np.concatenate(step)

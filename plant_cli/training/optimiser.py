@@ -22,7 +22,10 @@ SPARSE_FROM = 30_000
 
 
 def decide_sparse(network: Network, wanted: bool | None, *, selects: bool) -> bool:
-    """Whether label tables are trained row by row: as the user wants, else (None) where labels are many and a step `selects` some."""
+    """Whether label tables are trained row by row, as the user wants it, or by default (None) where labels are many; tells the decoder.
+
+    `selects`: whether a step looks at some labels only.
+    """
     shared = sharing_mode() != "whole"  # each process has a share of the tables or of their state
     decoder = network.decoder
     can = isinstance(decoder, SparseDecoder)

@@ -191,7 +191,10 @@ def planted_loss(network: Network, planter: Planter, loss: RankLoss, reading: Re
 
 
 def rank_words(decoder: Decoder, planter: Planter, reading: Reading, lists: Lists) -> RankedLists | None:
-    """The lists of a batch, scored; None if there is none. Large blocks are computed again in the backward pass, to save memory."""
+    """The lists of a batch, scored; None if there is no list.
+
+    Of very many labels or positions, blocks of labels are computed again in the backward pass: memory grows with the words in the lists.
+    """
     used = np.unique(lists.labels)
     if not len(used):
         return None

@@ -28,7 +28,10 @@ class Planted:
 
 
 def plant_attention(given: Inputs, options: PretrainOptions, known: WordStatistics) -> Planted:
-    """Train label queries and attention maps to rank words by their relevance for each label, and save the best epoch."""
+    """Train label queries and attention maps so that attention ranks a document's words by their relevance for each label.
+
+    The network of the best epoch is saved in the stage's folder.
+    """
     if not known.table.matrix.nnz:
         raise DataError(
             "there is nothing to plant: no word indicates any label",

@@ -234,7 +234,10 @@ class FineTuned:
 
 
 def finetune(given: Inputs, options: FinetuneOptions) -> FineTuned:
-    """Train the network with the scorers, calibrate and tune on validation, and save the best epoch in the stage's folder."""
+    """Train the network, keep the epoch that is best on validation together with the scorers, calibrate and tune the threshold there.
+
+    Network, scorers and thresholds are saved in the stage's folder.
+    """
     loss: LabelLoss = build_loss(*given.component(LossSpec, options.loss), "label", given.losses)
     chosen = choose_shortlist(options, loss.hard_negatives, len(given.corpus.labels), relevance=given.statistics is not None)
     if given.planted is not None:

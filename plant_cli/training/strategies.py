@@ -163,7 +163,11 @@ class _Pass(nn.Module):
 
 
 def blocks(backbone: nn.Module) -> list[nn.Module]:
-    """The parts of a backbone that are gathered one after the other: layers of the classes that accelerate or the model names."""
+    """The parts of a backbone that are gathered one after the other: its transformer layers, or none if no class is named.
+
+    Classes come from accelerate's configuration (`fsdp_transformer_layer_cls_to_wrap`), else from the model's own list of modules
+    that must not be split (`_no_split_modules`).
+    """
     named = os.environ.get("FSDP_TRANSFORMER_CLS_TO_WRAP", "")
     names = set(named.split(",")) if named else {n for part in backbone.modules() for n in getattr(part, "_no_split_modules", None) or ()}
     return [part for part in backbone.modules() if type(part).__name__ in names]

@@ -145,7 +145,10 @@ class Throughput:
 def measure_throughput(
     network: Network, reader: HiddenReader, hardware: Hardware, step: BatchLoss, outcome: TrainingResult, batch: int
 ) -> Throughput:
-    """The figures of a training that has ended; runs one more micro-batch to count its operations, which needs memory."""
+    """The figures of a training that has ended; runs one more micro-batch, to count its operations.
+
+    The optimiser and the copy of the best epoch should be gone by then: the micro-batch needs memory, too.
+    """
     sizes = lengths(reader.tokens)
     order = np.argsort(sizes, kind="stable")
     middle = np.sort(order[max(0, len(order) // 2 - batch // 2) :][:batch])  # documents of median length stand for all

@@ -148,7 +148,11 @@ class PretrainOptions(TrainingOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ByStart(Generic[Value]):
-    """A default by the start of the label tables: planted ones can lose something, and learn more slowly; others get all epochs."""
+    """A default that depends on how the label tables start.
+
+    Tables that are planted can lose something, so they learn more slowly; a start from nothing makes no progress at first, so it is
+    given all its epochs.
+    """
 
     planted: Value  # with tables that start from prototypes
     plain: Value  # without

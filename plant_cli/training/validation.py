@@ -48,7 +48,10 @@ def limit_assigned(gold: csr_array, candidates: ShortlistedLabels | None = None)
 
 @torch.no_grad()
 def starts_sparse(network: Network, material: Material, hardware: Hardware, batch: Room | int) -> bool:
-    """Whether an untrained network assigns few labels to the first documents: without prior bias it assigns half, which is no collapse."""
+    """Whether an untrained network assigns few labels, half of those that count as a collapse, to the first documents of a split.
+
+    Labels without a prior bias start around a probability of one half each: that many of them are assigned later is no collapse then.
+    """
     network.eval()
     sizes = lengths(material.reader.tokens)
     rows = np.arange(min(len(sizes), count_fitting(batch, int(sizes.max(initial=0)))))
@@ -59,7 +62,10 @@ def starts_sparse(network: Network, material: Material, hardware: Hardware, batc
 
 @dataclass
 class Validation:
-    """Scores validation with a network under training. `memory`: what it must know of earlier epochs, which `--resume` restores."""
+    """Scores the validation split with a network under training.
+
+    Its `memory` is what it must know of earlier epochs; a training that is resumed restores it.
+    """
 
     network: Network
     material: Material  # the validation split

@@ -269,7 +269,10 @@ class Streams:
         return -(-((self.tokens - 1) // self.count) // self.window)
 
     def windows(self, seed: int, epoch: int) -> Iterator[Window]:
-        """The windows of an epoch in its own order of documents; window t of a stream follows on t − 1, and a few tokens are left out."""
+        """The windows of an epoch, which has its own order of documents; window t of a stream follows on its window t − 1.
+
+        The few tokens that do not fill all streams alike are left out: others in every epoch.
+        """
         order = np.random.default_rng([seed, epoch]).permutation(len(self.documents))
         step = -1 if self.direction == "backward" else 1
         parts = [part for row in order for part in ([BEGIN], self.documents[row][::step])]

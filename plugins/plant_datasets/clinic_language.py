@@ -180,7 +180,11 @@ class Code:
 
 
 def choose_codes(count: int, rng: Random) -> list[Code]:
-    """Codes by falling frequency, in families of three to eight that differ by qualifier only; filled up where these run out."""
+    """Codes in the order of their frequency, most frequent first.
+
+    They come in families of three to eight that differ by qualifier only, so that related codes share words; when the families run
+    out (beyond about 1,600 codes) the missing members are filled in.
+    """
     families = list(product(ORGANS, enumerate(CONDITIONS, start=1)))
     rng.shuffle(families)
     chosen: list[Code] = []

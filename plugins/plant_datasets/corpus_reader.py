@@ -124,7 +124,10 @@ def _make_frames(documents: Iterable[Document], prefix: str) -> Sequence[pl.Lazy
 
 
 def split_by_hash(parts: Sequence[pl.LazyFrame], where: str) -> dict[SplitName, list[pl.LazyFrame]]:
-    """Splits 80/10/10 by a hash of the column `text`, read part by part: equal texts stay together, and added ones move none."""
+    """Splits 80/10/10 by a hash of the column `text`: equal texts stay together, and added documents move none.
+
+    The texts of one part at a time are read; each split has the parts that hold some of its documents.
+    """
     splits: dict[SplitName, list[pl.LazyFrame]] = {name: [] for name in SPLITS}
     for part in parts:
         texts = collect(part.select(pl.col("text").cast(pl.String)), where)["text"]

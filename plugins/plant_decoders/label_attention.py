@@ -90,7 +90,10 @@ class LabelAttention(PairwiseDecoder):
 
     @torch.no_grad()
     def plant_queries(self, queries: Tensor) -> None:
-        """Set the queries [L, H] of plain products, heads side by side, as near as their rank allows; their map becomes the identity."""
+        """Set the queries [L, H], heads side by side: in each head a label scores a position by the plain product of query and key.
+
+        The map of queries becomes the identity. Queries of low rank come as near as their rank allows.
+        """
         nn.init.eye_(self.to_query.weight)
         nn.init.zeros_(self.to_query.bias)
         self._set_queries(queries * (queries.shape[1] // self.heads) ** 0.5)  # attention divides by it
@@ -153,7 +156,10 @@ class LabelAttention(PairwiseDecoder):
 
 
 class FoldedLabelAttention(nn.Module):
-    """Label attention for scoring, of two tables instead of three; under autocast in the type of the decoder's products."""
+    """Label attention for scoring: two tables of the labels instead of three, and no product of them with a document's batch.
+
+    Under autocast the tables take the type of the decoder's products, so that logits stay the same.
+    """
 
     def __init__(self, decoder: LabelAttention) -> None:
         super().__init__()
@@ -221,7 +227,10 @@ def _factorise(queries: Tensor, rank: int) -> tuple[Tensor, Tensor]:
 
 
 class DotAttention(LabelAttention):
-    """Label attention without linear maps: softmax of dot products gathers hidden states; one bias is common to all labels."""
+    """Label attention without linear maps: softmax of the dot products of label queries and hidden states gathers hidden states.
+
+    Boost, pooling and projection are those of label attention; one bias is common to all labels.
+    """
 
     def __init__(self, options: DotAttentionOptions, shape: DecoderShape) -> None:
         super().__init__(LabelAttentionOptions(heads=1, norm="none", prior_bias=False, **options.model_dump()), shape)

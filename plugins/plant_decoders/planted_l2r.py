@@ -60,7 +60,10 @@ def inattention(scores: Tensor, mask: Tensor, k: int | None, dropped: Literal["m
 
 
 class WordTables(nn.Module):
-    """A module whose tensors `sized` have a row for each word of the relevance table, or as many as in the weights that it reads."""
+    """A module whose tensors `sized` have a row for each word of the relevance table.
+
+    Built without a relevance table, it takes their sizes over from the weights that it reads.
+    """
 
     sized: tuple[str, ...] = ()
 
@@ -97,7 +100,10 @@ class DotProduct(WordTables):
 
 
 class TwoLayers(WordTables):
-    """f(l, w) = v · relu(W [e_w; e_l] + b) + c; the last row of words stands for all words outside the table."""
+    """f(l, w) = v · relu(W [e_w; e_l] + b) + c; the last row of words stands for all words outside the table.
+
+    The first layer is computed for words and for labels by themselves, and only added up for the pairs.
+    """
 
     sized = ("word",)
 
@@ -119,7 +125,10 @@ class TwoLayers(WordTables):
 
 
 class StaticRelevance(WordTables):
-    """Relevance of words for labels, by word: numbers and values of labels; without relevance [L, V] none, or that of saved weights."""
+    """Relevance of words for labels, by word: label numbers and values of each word one after the other.
+
+    Without relevance [L, V], nothing is relevant, or it is read from saved weights.
+    """
 
     sized = ("starts", "labels", "values")
     starts: Tensor
@@ -227,7 +236,10 @@ class PlantedL2R(nn.Module):
         return torch.cat([checkpoint(self._score, batch, block, use_reentrant=False) for block in blocks], dim=1)
 
     def rank(self, reading: Reading, labels: Tensor) -> Tensor:
-        """Log attention [B, l, T] of the L2R model (else of the learned part) over whole documents, as stage 1 trains it."""
+        """Log attention [B, l, T] of the L2R model over whole documents and all words, as stage 1 trains it.
+
+        Its difference between two tokens is that of f. Without differentiable attention, that of the learned part.
+        """
         batch = self._cut(reading, reading.mask.shape[1])
         scores = self._ranked(batch, labels) if self.options.differentiable else self._learned(batch, labels)
         return masked_log_softmax(scores, batch.mask).flatten(2)
@@ -243,7 +255,10 @@ class PlantedL2R(nn.Module):
         return torch.where(total > 0, weights / total.clamp_min(torch.finfo(total.dtype).tiny), even)
 
     def parameter_roles(self) -> Mapping[str, Sequence[nn.Parameter]]:
-        """`attention`: the L2R model of stage 1, else the learned part; `boost`: the tables of each label; `head`: the rest."""
+        """`attention`: the L2R model, which stage 1 trains; `boost`: the tables of each label; `head`: the rest.
+
+        Without differentiable attention the learned part is the attention.
+        """
         ranker, head = list(self.ranker.parameters()), [self.bias, self.shares, self.window_sharpness]
         if self.options.differentiable:
             return {"attention": ranker, "boost": [self.queries, self.boost], "head": head}

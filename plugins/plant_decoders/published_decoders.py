@@ -232,7 +232,10 @@ def group_by_parent(options: JointLaatOptions, shape: DecoderShape) -> tuple[lis
 
 
 class CrossAttention(PairwiseDecoder):
-    """K = W_K H, V = W_V H + b_V, α_l = softmax(e_l · K), logit = w · LayerNorm(α_l V) + b; a label has its embedding e_l alone."""
+    """K = W_K H, V = W_V H + b_V, α_l = softmax(e_l · K) without a scale, logit = w · LayerNorm(α_l V) + b.
+
+    A label has only its embedding e_l, which decides where it looks; there is no table that prototypes could start.
+    """
 
     def __init__(self, options: PlmCaOptions, shape: DecoderShape) -> None:
         super().__init__()

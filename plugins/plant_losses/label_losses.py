@@ -13,7 +13,10 @@ from plant_losses import AsymmetricOptions, FocalOptions, LabelLossOptions, Labe
 
 
 def select_pairs(logits: Tensor, targets: Tensor, hard: int, random: int, generator: torch.Generator | None = None) -> Tensor:
-    """All positives, the `hard` negatives of highest logit (0: every pair; ties at random) and `random` others of each document [B, l]."""
+    """All positives of each document, the `hard` negatives of highest logit (0: every pair) and `random` others [B, l].
+
+    Equal logits (as at the start of training) are taken in random order, so that no label is favoured by its index.
+    """
     positive = targets > 0
     if not 0 < hard < logits.shape[1]:
         return torch.ones_like(positive)

@@ -80,7 +80,10 @@ def compute_f1(data: MetricInput, options: object) -> list[MetricValue]:
 
 
 def compute_whole_sets(data: MetricInput, options: object) -> list[MetricValue]:
-    """subset-accuracy, and Hamming-loss over all labels, those unseen in train included; an assigned label outside gold is wrong."""
+    """subset-accuracy, and Hamming-loss = labels that are wrongly assigned or missed / labels, those unseen in train included.
+
+    An assigned label that is no column of gold is a wrong one.
+    """
     assigned = find_assigned(data)
     right = (assigned & find_hits(data.top, data.gold)).sum(axis=1)
     wrong = assigned.sum(axis=1) + count_gold(data) - 2 * right

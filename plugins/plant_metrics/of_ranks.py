@@ -119,7 +119,10 @@ def _capped(data: MetricInput, cut_offs: list[int], name: str) -> list[MetricVal
 
 
 def compute_coverage(data: MetricInput, options: CoverageOptions) -> list[MetricValue]:
-    """coverage@k = labels that are a hit among the first k of some document / labels that some document has; NaN without gold."""
+    """coverage@k = labels that are a hit among the first k of at least one document / labels that some document has as gold.
+
+    Labels that no training document has stay in the denominator, as in recall. NaN where no document has gold.
+    """
     hits = find_hits(data.top[:, : max(options.k)], data.gold)
     gold = csr_array(data.gold.astype(np.float64))
     values = []

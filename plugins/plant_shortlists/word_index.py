@@ -14,7 +14,10 @@ from plant_shortlists import WordIndexOptions
 
 
 class WordIndex:
-    """Proposes the labels of highest Σ (1 + ln tf) · idf · relevance (each label's of length 1), and the most frequent ones."""
+    """Proposes the labels of highest Σ (1 + ln tf) · idf · relevance over a document's words, and the most frequent ones.
+
+    Relevance is that of `plant mig`, each label's scaled to length 1, so that labels with many words are not favoured.
+    """
 
     def __init__(self, options: WordIndexOptions, given: ShortlistInput) -> None:
         self.size, frequent = options.share_out(len(given.train_counts))

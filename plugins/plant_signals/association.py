@@ -33,7 +33,10 @@ def pointwise(counts: Counts, options: NoOptions) -> Floats:
 
 
 def normalised_pointwise(counts: Counts, options: NoOptions) -> Floats:
-    """Pointwise mutual information / −ln p(l,w), in [−1, 1]; 0 where both are in every document."""
+    """Pointwise mutual information / −ln p(l,w), in [−1, 1]: 1 if each comes only with the other, −1 if they never meet.
+
+    Where both are in every document, so that neither tells anything, it is 0.
+    """
     both, _, _ = _floats(counts)
     surprise = -np.log(np.maximum(both, 1.0) / counts.n_docs)
     shares = np.divide(pointwise(counts, options), surprise, out=np.zeros(surprise.shape), where=surprise > 0)
