@@ -33,9 +33,11 @@ def make_request(request: Request, options: RunOptions, sets: Sequence[str] = ()
 
 def _smoke(recipe: RecipeLayer) -> Iterator[str]:
     yield "data.documents=16"
-    for section in recipe.values:
+    for section, values in recipe.values.items():
         if section.startswith(("pretrain-attn", "finetune")):
             yield from (f"{section}.{value}" for value in TRIED)
+        if isinstance(values, dict) and "train_share" in (values.get("data") or {}):  # one document teaches nothing
+            yield f"{section}.data.train_share=0.5"
 
 
 def report_recipe(runner: Runner, request: Request) -> Result:
