@@ -395,7 +395,9 @@ class ServeOptions(Options):
     runs: list[str] = everyday([], "Run folders whose models are served (default: that of --run).", argument=True, path=True)
     host: str = everyday("127.0.0.1", "The address to listen at; the default is reached from this machine alone.", value="ADDRESS")
     port: int = everyday(8000, "The port; 0: any free one.", ge=0, le=65535)
-    token: str | None = everyday(None, "Clients must send it (Authorization: Bearer TOKEN). Variable PLANT_TOKEN is safer.", min_length=8)
+    token: str | None = everyday(
+        None, "Clients must send it (Authorization: Bearer TOKEN). The variable PLANT_TOKEN is safer: others can see flags.", min_length=8
+    )
     open: bool = option(False, "Let other machines ask without a token.")
     feedback: str | None = everyday(None, "Append decisions to this file: what people accept and reject.", min_length=1, value="FILE")
     watch: bool = everyday(False, "Load a model anew once its run was trained again. The signal HUP does it at once.")

@@ -33,8 +33,16 @@ class HuggingFaceOptions(Options):
     quantization: Quantization = option(
         "none", "Frozen weights in fewer bits. nf4: 4 bits, computed in bf16. int8: 8 bits, outliers in fp16."
     )
-    expand_weights: bool | None = option(None, "Keep 4-bit weights in bf16: faster, more memory. Default: where a card has room (40%).")
-    cuda_graphs: bool = option(True, "On a graphics card, replay the passes of a causal model in 4 bits with adapters (CUDA graphs).")
+    expand_weights: bool | None = option(
+        None,
+        "Keep the numbers of 4-bit weights in bf16: the same results, faster, four times the memory. "
+        "Default: on a graphics card where they take at most 40% of its free memory.",
+    )
+    cuda_graphs: bool = option(
+        True,
+        "On a graphics card, replay the passes of a batch (CUDA graphs), where a causal model in 4 bits has adapters and activations take "
+        "at most half of the free memory.",
+    )
     gradient_checkpointing: bool | None = option(False, RECOMPUTE)
     trust_remote_code: bool = option(
         False,

@@ -97,7 +97,7 @@ class RequestRunner:
                 yield from run_side_by_side(self, [step for step in steps if step not in late], run, run_below)
                 steps = late
             for step in steps:
-                self._require_going_on(step.name, run)
+                self.require_going_on(step.name, run)
                 yield self._write(step, may_skip=True) if step.spec.writes else self._act(step)
 
     def run_below(self, name: str) -> StepResult:
@@ -114,7 +114,8 @@ class RequestRunner:
         recipe = repeat(merge_layers(self._recipe, self._over), steps, self.request.seeds, self.request.registry)
         return resolve_steps(recipe, RecipeLayer(), self.request.registry)
 
-    def _require_going_on(self, name: str, run: Run) -> None:
+    def require_going_on(self, name: str, run: Run) -> None:
+        """`Interrupted` if the user asked to stop before this step began."""
         if self.interruption.requested:
             raise Interrupted(
                 f"stopped before '{name}'", where=str(run.path), expected="every step of the recipe", todo="run it again with --resume"

@@ -69,6 +69,8 @@ def _finish_all(
             task.advance()
     if failure is not None:
         raise failure
+    for step in waiting[:1]:
+        runner.require_going_on(step.name, run)
     return [results[step.name] for step in steps if step.name in results]
 
 

@@ -257,7 +257,7 @@ class _TermProducts:
         self._place = np.full(terms + 1, -1, dtype=np.int64)  # of a term among those that are multiplied densely; −1: it is not
         self._place[dense] = np.arange(len(dense))
         rare = np.where(self._place[:-1] < 0, np.arange(terms), -1)
-        self._by_term = csr_array(choose_columns(documents, rare, terms).T)  # without the dense ones, which are nearly all there is
+        self._by_term = csr_array(choose_columns(documents, rare, terms).T)  # of the others
         self._products: Floats32 = np.zeros((len(dense), len(dense)), dtype=np.float32)
         for block in cut_rows(number, len(dense)):
             stop_if_asked()

@@ -344,7 +344,7 @@ class TrainingLoop:
                 checkpointing.load_state(self.network, self.best)
             position.slowed *= SLOWER
             self.session.reporter.note(
-                f"epoch {position.epoch + 1} is undone, since the start was better; rates are now {SLOWER:g} times as high"
+                f"epoch {position.epoch + 1} is undone, since the start was better; rates are now {position.slowed:g} times as high"
             )
         position.epoch += 1
         position.batch = 0

@@ -9,11 +9,12 @@ from types import SimpleNamespace
 import pytest
 from laboratory import CLINIC
 
-from plant_cli.api import ResourceError, Result, SilentReporter, StepResult, TrainingError
+from plant_cli.api import Interrupted, Request, ResourceError, Result, SilentReporter, StepResult, TrainingError
 from plant_cli.registry import installed
 from plant_cli.runs.ablation import expand_changes
 from plant_cli.runs.recipes import RecipeLayer
 from plant_cli.runs.repetition import repeat
+from plant_cli.runs.runner import RequestRunner
 from plant_cli.runs.side_by_side import _finish_all, find_awaited, find_late
 from plant_cli.runs.steps import resolve_steps
 
@@ -89,6 +90,14 @@ def test_results_come_in_the_order_of_the_recipe(steps, finish):
 def test_after_a_failure_nothing_begins(finish):
     with pytest.raises(TrainingError, match="it broke"):
         finish({"pretrain-attn": TrainingError("it broke", expected="e", todo="t")})
+
+
+def test_a_stop_before_all_steps_is_an_interruption(steps, laboratory):
+    runner = RequestRunner(Request(registry=laboratory.registry, run_path=laboratory.path, jobs=2))
+    runner.interruption.requested = True
+    run = SimpleNamespace(path=laboratory.path, header=SimpleNamespace(data_hash=None))
+    with SilentReporter().progress("steps", None, "steps") as task, pytest.raises(Interrupted, match="stopped before 'mig'"):
+        _finish_all(runner, steps, run, lambda name: pytest.fail(f"{name} began"), task)
 
 
 def test_a_killed_process_is_told(finish):
