@@ -24,7 +24,7 @@ from plant_cli.scoring.explanations import ExplainedPart, Explanation, explain
 from plant_cli.scoring.new_texts import TextReader
 from plant_cli.scoring.opened_models import OpenModel, open_in
 from plant_cli.scoring.score_sums import LEAST
-from plant_cli.scoring.top_labels import Scoring
+from plant_cli.scoring.top_labels import raise_if_stopped
 
 SHOWN_WHOLE, LONGEST_TEXT = 600, 100_000  # characters of a text that is shown whole, and at most of one that can be unfolded
 BEST_SENTENCES, BEST_WORDS = 2, 4  # shown of a text, and of a part
@@ -159,13 +159,11 @@ def _explain(context: StageContext, opened: OpenModel, texts: Sequence[tuple[str
     scored = None if model.scorers is None else model.scorers.score(model.split(given), reporter, "texts")
     trust = None if scored is None else scored.trust
     opened.warn_of_unknown(ids, opened.find_trust(given, trust))
-    scoring = Scoring(name="texts", k=k, batch=1, reporter=reporter, should_stop=lambda: context.stopping, scored=scored)
-    chosen = [named] * len(texts) if named else model.score(given, scoring).labels.tolist()
     explained = []
-    with context.reporter.progress("explaining", len(texts), "texts") as task:
-        for row, ((document, text), best, told) in enumerate(zip(texts, chosen, opened.find_told(given, trust), strict=True)):
-            labels = best if told or named else []
-            explained.append((document, text, explain(model, text, labels, opened.labels, context.reporter, scored, row)))
+    with reporter.progress("explaining", len(texts), "texts") as task:
+        for row, ((document, text), told) in enumerate(zip(texts, opened.find_told(given, trust), strict=True)):
+            raise_if_stopped(lambda: context.stopping)
+            explained.append((document, text, explain(model, text, named or k * told, opened.labels, reporter, scored, row)))
             task.advance(1)
     return explained
 

@@ -218,6 +218,7 @@ def read_edit_rows(path: Path) -> list[dict[str, str | None]]:
 
 @lru_cache(maxsize=4)
 def _read_rows(path: Path, version: tuple[int, ...] | None) -> list[dict[str, str | None]]:
+    """The rows of a file; `version` is there for the cache alone, which so reads a file again that has changed."""
     if path.suffix.lower() in YAML:
         rows = _read_yaml(path)
         columns = list(dict.fromkeys(name for row in rows for name in row))

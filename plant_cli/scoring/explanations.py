@@ -81,18 +81,18 @@ class Explanation:
 def explain(
     model: TrainedModel,
     text: str,
-    labels: Sequence[int],
+    labels: Sequence[int] | int,
     index: LabelIndex,
     reporter: Reporter,
     scored: ScoredDocuments | None = None,
     row: int = 0,
 ) -> list[Explanation]:
-    """Why some labels, rows of the index, have the scores that the model gives them in a text.
+    """Why some labels, rows of the index, have the scores that the model gives them in a text, which a network reads once.
 
     Args:
         model: what scores.
         text: the text.
-        labels: rows of the index.
+        labels: rows of the index, or how many of the best labels.
         index: the labels.
         reporter: where warnings go.
         scored: documents that the scorers have scored, with the text among them; None: it is scored now.
@@ -100,24 +100,37 @@ def explain(
     """
     if not labels:
         return []
-    words, rows = model.split([text]), np.array(labels, dtype=np.int64)
-    tokens = model.weigh_tokens(text, words, labels, reporter)
+    words = model.split([text])
     if scored is None and model.scorers is not None:
         scored = model.scorers.score(words, SilentReporter(), "text")
     listed = None if scored is None else scored.pairs.labels[scored.pairs.span(row)]
-    logits = None if tokens is None else (tokens.logits[rows], average_logit(tokens.logits, listed))
-    sums = ScoreSums.of(model.combination, rows, scored, row, logits)
+
+    def add_up(rows: Ints, network: Floats | None) -> ScoreSums:
+        """The sums of some labels by the network's logits of all."""
+        logits = None if network is None else (network[rows], average_logit(network, listed))
+        return ScoreSums.of(model.combination, rows, scored, row, logits)
+
+    def choose(network: Floats | None) -> Sequence[int]:
+        if not isinstance(labels, int):
+            return labels
+        whole, excluded = add_up(np.arange(len(index)), network).whole, () if model.combination is None else model.combination.excluded
+        best: list[int] = np.argsort(-whole, kind="stable").tolist()
+        return [label for label in best[: labels + len(excluded)] if label not in excluded][:labels]
+
+    tokens = model.weigh_tokens(text, words, choose, reporter)
+    chosen = choose(None) if tokens is None else tokens.labels
+    sums = add_up(np.array(chosen, dtype=np.int64), None if tokens is None else tokens.logits)
     marks = _Marks.of(model, text, words)
-    parts: list[list[ExplainedPart]] = [[] for _ in labels]
+    parts: list[list[ExplainedPart]] = [[] for _ in chosen]
     if tokens is not None:
         of_tokens = tokens.weights * (sums.of_network if tokens.exact else sums.network)[:, None]
         for own, added, weights in zip(parts, sums.network, of_tokens, strict=True):
             own.append(marks.part(NETWORK, added, add_to_words(tokens.spans, weights, marks.spans), "" if tokens.exact else BY_ATTENTION))
     if scored is not None:
-        reasons = scored.scorers.explain(words, labels)
+        reasons = scored.scorers.explain(words, chosen)
         for scorer in scored.scorers.scorers:
             views = scored.scorers.views_of(scorer.name)
-            credit = _credit(scorer, words, labels, sums.of_scores[:, views])
+            credit = _credit(scorer, words, chosen, sums.of_scores[:, views])
             for own, added, reason, weights in zip(parts, sums.scorers[:, views].sum(axis=1), reasons[scorer.name], credit, strict=True):
                 own.append(marks.part(scorer.name, added, marks.spread(weights), reason.text))
     return [
@@ -129,7 +142,7 @@ def explain(
             base=float(whole) - sum(part.log_odds for part in own),
             parts=tuple(own),
         )
-        for label, whole, own in zip(labels, sums.whole, parts, strict=True)
+        for label, whole, own in zip(chosen, sums.whole, parts, strict=True)
     ]
 
 

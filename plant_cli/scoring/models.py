@@ -38,6 +38,7 @@ class ModelSource:
 class TokenEvidence:
     """What a network says of a text of T tokens and some labels [k]."""
 
+    labels: Sequence[int]  # their rows of the index
     logits: Floats  # of all labels [L]
     spans: npt.NDArray[np.int64]  # of its tokens in code points, end exclusive [T, 2]
     weights: Floats  # what the logit of each label loses without each token, or else its attention on them [k, T]
@@ -98,8 +99,10 @@ class TrainedModel:
             first += len(scored)
         return TopLabels.join(found)
 
-    def weigh_tokens(self, text: str, words: Documents, labels: Sequence[int], reporter: Reporter) -> TokenEvidence | None:
-        """The logits of a text, and what those of some labels lose without each of its tokens; None without a network."""
+    def weigh_tokens(
+        self, text: str, words: Documents, choose: Callable[[Floats], Sequence[int]], reporter: Reporter
+    ) -> TokenEvidence | None:
+        """The logits of a text, and what those of the labels that are chosen by them lose without each token; None without a network."""
         return None
 
     def compare_tokens(self, text: str, words: Documents, labels: Sequence[int]) -> tuple[npt.NDArray[np.int64], Mapping[str, Floats]]:

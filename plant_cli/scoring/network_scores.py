@@ -258,22 +258,26 @@ class NetworkModel(TrainedModel):
         return replace(top, trust=trust, shortlist_recall=recall, cut=cut, parts=by_part | parts, reasons=reasons)
 
     @torch.no_grad()
-    def weigh_tokens(self, text: str, words: Documents, labels: Sequence[int], reporter: Reporter) -> TokenEvidence:
-        """The logits of a text, and what those of some labels lose without each of its tokens, or else their attention on these."""
+    def weigh_tokens(
+        self, text: str, words: Documents, choose: Callable[[Floats], Sequence[int]], reporter: Reporter
+    ) -> TokenEvidence:
+        """The logits of a text, and what those of the chosen labels lose without each of its tokens, or else their attention on these."""
         self.network.eval()
         decoder, reader = self.network.decoder, self._read([text], words, Scoring(name="text", k=1, batch=1, reporter=reporter))
         spans = np.asarray(reader.tokens.spans[0], dtype=np.int64).reshape(-1, 2)
-        reading, wanted = reader.read(np.array([0])), torch.tensor(labels, device=self.hardware.device)
-        weights = torch.zeros(1, len(labels), len(spans))
+        reading = reader.read(np.array([0]))
         with self.hardware.autocast():
             logits = score_all(decoder, reading, self.network.labels)
+            by_label = logits[0].double().cpu().numpy()
+            labels = choose(by_label)
+            wanted, weights = torch.tensor(labels, device=self.hardware.device), torch.zeros(1, len(labels), len(spans))
             exact = isinstance(decoder, LeaveOutDecoder)
             if exact and len(spans):
                 weights = leave_out_tokens(cast("LeaveOutDecoder", decoder), reading, wanted)
             elif isinstance(decoder, Decoder) and len(spans):  # what a decoder folds into may show no attention
                 weights = read_attention(decoder, reading, wanted)
         by_token = weights[0, :, : len(spans)].double().cpu().numpy()
-        return TokenEvidence(logits=logits[0].double().cpu().numpy(), spans=spans, weights=by_token, exact=exact)
+        return TokenEvidence(labels=labels, logits=by_label, spans=spans, weights=by_token, exact=exact)
 
     def compare_tokens(self, text: str, words: Documents, labels: Sequence[int]) -> tuple[npt.NDArray[np.int64], Mapping[str, Floats]]:
         """The spans of the tokens of a text [T, 2]; their attention, and the length of each logit's gradient at them [k, T]."""

@@ -14,6 +14,7 @@ from rich.console import Console
 from plant_cli.api import DataError, Passage, Reading, Request, Result, SilentReporter, Table
 from plant_cli.cli.output import OUTPUT_FORMS, _colour
 from plant_cli.data.store import StoredCorpus
+from plant_cli.network.reading import LiveReader
 from plant_cli.registry import installed
 from plant_cli.runs.runner import RequestRunner
 from plant_cli.scoring.fused_scorers import FusedScorers
@@ -65,6 +66,15 @@ def test_the_suggested_labels_or_those_that_are_named_by_id_or_title(run: Any, p
     with pytest.raises(DataError, match="no label is named 'nonsense'") as caught:
         run(text="a fever", label=("nonsense",))
     assert caught.value.where == "--label nonsense"
+
+
+def test_a_network_reads_a_text_once(run: Any, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("planted", text="a fever")
+    best, read = open_model(path).suggest(["a fever and a cough"], k=3)[0], []
+    monkeypatch.setattr(LiveReader, "read", lambda self, rows, old=LiveReader.read: read.append(rows) or old(self, rows))
+    found = [(line["label"], pytest.approx(line["score"], rel=1e-5)) for line in run("planted", text="a fever and a cough", top_k=3).data]
+    assert found == [(one.label, one.score) for one in best]
+    assert len(read) == 1
 
 
 def test_a_row_of_a_table_and_a_document_of_the_corpus(run: Any, path: Path, tmp_path: Path) -> None:
