@@ -258,9 +258,7 @@ class NetworkModel(TrainedModel):
         return replace(top, trust=trust, shortlist_recall=recall, cut=cut, parts=by_part | parts, reasons=reasons)
 
     @torch.no_grad()
-    def weigh_tokens(
-        self, text: str, words: Documents, choose: Callable[[Floats], Sequence[int]], reporter: Reporter
-    ) -> TokenEvidence:
+    def weigh_tokens(self, text: str, words: Documents, choose: Callable[[Floats], Sequence[int]], reporter: Reporter) -> TokenEvidence:
         """The logits of a text, and what those of the chosen labels lose without each of its tokens, or else their attention on these."""
         self.network.eval()
         decoder, reader = self.network.decoder, self._read([text], words, Scoring(name="text", k=1, batch=1, reporter=reporter))
