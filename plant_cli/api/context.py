@@ -57,6 +57,8 @@ class Passage:
     """How much it counts for the label, from 0 to 3; below 0: against it."""
     by: Literal["", "network", "scorers", "both"] = ""
     """Who finds that it counts."""
+    gold: bool = False
+    """Whether people marked it as a reason for the label."""
 
 
 @dataclass(frozen=True, kw_only=True)

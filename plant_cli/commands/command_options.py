@@ -116,6 +116,7 @@ class EvalOptions(ScoringOptions):
     )
     threshold: float | None = option(None, "Assign labels that score at least this (default: as tuned; 0.5 for another tool).")
     thresholds: str | None = option(None, "Assign labels by thresholds of `plant thresholds`: folder, tag, or file.", path="or name")
+    explained: int = option(50, "Documents with gold spans, drawn at random, whose marked words are compared with these; 0: none.", ge=0)
 
     def check_values(self) -> None:
         """See `Options.check_values`."""

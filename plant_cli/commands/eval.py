@@ -17,10 +17,11 @@ from plant_cli.evaluation.aligned import Predictions, build_input, keep_document
 from plant_cli.evaluation.conventions import CONVENTIONS
 from plant_cli.evaluation.foreign import Numbering, read_numbering
 from plant_cli.evaluation.gold import Gold, find_hierarchy, read_gold
+from plant_cli.evaluation.marked_words import draw_marked, measure_marks
 from plant_cli.evaluation.measures import Conditions, Evaluation, evaluate, measure_parts, write_document_table, write_label_table
-from plant_cli.evaluation.metric_tables import describe_conditions, make_metric_tables, record_intervals, record_metrics
+from plant_cli.evaluation.metric_tables import describe_conditions, make_metric_tables, record_intervals, record_metrics, tabulate_marks
 from plant_cli.evaluation.reliability import describe_calibration, measure_reliability
-from plant_cli.evaluation.results import Bound, check_gates, parse_gates
+from plant_cli.evaluation.results import Bound, MarkedWords, check_gates, parse_gates
 from plant_cli.evaluation.systems import (
     System,
     choose_families,
@@ -37,6 +38,9 @@ from plant_cli.runs.folder import Run, StageFolder
 from plant_cli.runs.repetition import split_seed
 from plant_cli.scoring.predictions import ALL_PARTS, NETWORK, list_parts
 
+DRAWN_DOCUMENTS = (
+    "documents drawn at random of those with gold spans (seed {}); `plant explain --measure` takes all of them, and scores them, too"
+)
 PartBounds = dict[str, dict[str, Bound]]
 Reliabilities = dict[str, dict[str, Any]]
 
@@ -62,7 +66,8 @@ def run(context: StageContext, options: EvalOptions) -> Result:
         families = choose_families(context, options.metric_options)
         parts = measure_parts(folder, conditions, families, numbering, evaluation.scores, context.reporter)
     next_step = _suggest_next(context, options, conditions.system, parts)
-    result = _write(context.folder, evaluation, conditions, parts, _measure_reliability(numbering, conditions, predictions), next_step)
+    reliability, marks = _measure_reliability(numbering, conditions, predictions), _measure_words(context, options)
+    result = _write(context.folder, evaluation, conditions, parts, reliability, marks, next_step)
     check_gates(gates, {name: score.value for name, score in evaluation.scores.items()}, str(context.folder))
     return result
 
@@ -116,6 +121,18 @@ def _measure_reliability(numbering: Numbering, conditions: Conditions, predictio
     return {name: one for name, one in found.items() if one is not None}
 
 
+def _measure_words(context: StageContext, options: EvalOptions) -> MarkedWords | None:
+    """Of a model of the run, on a corpus with gold spans, where all metrics are wanted."""
+    if options.predictions is not None or options.metric or not options.explained:
+        return None
+    first = next(context.corpus().stream(options.split), None)
+    if first is None or first.evidence is None:
+        return None
+    documents = draw_marked(context.corpus().split(options.split), options.explained, context.machine.seed)
+    folder = context.find_input("finetune", find_judged_tag(context))  # none of an average
+    return measure_marks(context, folder, documents, scored=0) if folder is not None and len(documents) else None
+
+
 def _find(context: StageContext, options: EvalOptions, gold: Gold) -> System:
     chosen = None if options.thresholds is None else find_chosen(context, options.thresholds)
     if options.predictions is not None:
@@ -157,7 +174,13 @@ def _suggest_next(context: StageContext, options: EvalOptions, system: System, p
 
 
 def _write(
-    folder: Path, evaluation: Evaluation, conditions: Conditions, parts: PartBounds, reliability: Reliabilities, next_step: str
+    folder: Path,
+    evaluation: Evaluation,
+    conditions: Conditions,
+    parts: PartBounds,
+    reliability: Reliabilities,
+    marks: MarkedWords | None,
+    next_step: str,
 ) -> Result:
     content = record_metrics(evaluation, conditions)
     content |= {
@@ -165,6 +188,8 @@ def _write(
     }
     if parts:
         content["parts"] = {name: {metric: score.model_dump() for metric, score in scores.items()} for name, scores in parts.items()}
+    if marks is not None:
+        content["marked_words"] = marks.model_dump()
     kept = keep_documents(conditions.gold, conditions.convention)
     doc_ids = [doc_id for doc_id, keep in zip(conditions.gold.doc_ids, kept, strict=True) if keep]
     write_json(folder / "metrics.json", content)
@@ -172,7 +197,10 @@ def _write(
     write_label_table(folder / "per_label.tsv", conditions.data, conditions.gold, conditions.level)
     write_document_table(folder / "per_document.parquet", conditions.data, evaluation.overall, doc_ids, describe_conditions(conditions))
     return Result(
-        tables=make_metric_tables(evaluation, conditions, describe_calibration(reliability), parts),
+        tables=[
+            *make_metric_tables(evaluation, conditions, describe_calibration(reliability), parts),
+            *([] if marks is None else [tabulate_marks(conditions.gold.split, marks, [DRAWN_DOCUMENTS.format(conditions.seed)])]),
+        ],
         data=content,
         next_step=next_step,
         summary={name: evaluation.scores[name].value for name in SUMMARY_METRICS if name in evaluation.scores},

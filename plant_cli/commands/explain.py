@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from plant_cli.api import Column, DataError, Passage, Result, SplitName, StageContext, Table, UsageError
-from plant_cli.api.context import Cell
 from plant_cli.commands.command_options import ExplainOptions
 from plant_cli.data.files import require_free
-from plant_cli.evaluation.marked_words import MarkFigures, measure_marks
-from plant_cli.relevance.relevance_table import load_relevance
+from plant_cli.evaluation.marked_words import measure_marks
+from plant_cli.evaluation.metric_tables import tabulate_marks
 from plant_cli.report.drawing import require_packages
-from plant_cli.report.marked_texts import mark_text, rank_sentences
+from plant_cli.report.marked_texts import MARK_LEGEND, mark_text, rank_sentences
 from plant_cli.report.page import Contents, MarkedDocument, MarkedLabel, PageSection, write_contents
 from plant_cli.report.text import name_label, show_count
 from plant_cli.scoring.excluded_labels import find_named
@@ -38,10 +37,6 @@ PAGE_LEAD = [
     "what a label has that nothing speaks for, add up to the log-odds of the score.",
     "This page holds passages of documents.",
 ]
-PAGE_LEGEND = (
-    "Marked words: a line below says that scorers found it, a line above that the network did; the stronger the mark, the more it adds. "
-    "A dashed frame speaks against the label. Words that a fifth of the training documents have are not marked."
-)
 Explained = tuple[str, str, list[Explanation]]  # id and text of a document, and its labels
 
 
@@ -77,35 +72,15 @@ def _measure(context: StageContext, options: ExplainOptions, split: SplitName) -
         raise UsageError(
             "--measure looks at all documents of a split", where="plant explain", expected="no texts and no labels", todo="leave them out"
         )
-    opened = open_in(context)
-    mig = context.find_input("mig")
-    relevance = None if mig is None else load_relevance(mig, opened.labels.hash)
-    documents, seed = context.corpus().split(split), context.machine.seed
-    figures, pairs = measure_marks(opened.model, documents, opened.labels, context.reporter, seed, relevance, options.scored)
-    names = "lost without them", "lost with them alone", "precision", "recall", "F1"
-    columns = [Column(name=name, kind="exact" if name.startswith("lost") else "points") for name in names]
-    table = Table(
-        title=f"Marked words of {split}: {show_count(pairs, 'gold label')}",
-        columns=[Column(name="words"), *columns, Column(name="interval of F1")],
-        rows=[_list_figures(words, one) for words, one in figures.items()],
-        notes=[
-            "lost: log-odds, the mean; without them: the more, the more scores rest on these words; alone: the less, the more they tell",
-            f"measured on {show_count(min(options.scored, len(documents)), 'document')} (seed {seed}); the rest on all {len(documents):,}",
-            "precision, recall and F1: of words, against gold spans; the mean over labels; 95% interval over documents",
-            "network: what the score loses without each word, or else attention; gradient: its length; relevance: that of `plant mig`",
-        ],
-    )
-    return Result(tables=[table], data={"split": split, "pairs": pairs, **{words: _to_json(one) for words, one in figures.items()}})
-
-
-def _list_figures(words: str, one: MarkFigures) -> list[Cell]:
-    interval = "" if one.f1.low is None or one.f1.high is None else f"[{100 * one.f1.low:.1f}, {100 * one.f1.high:.1f}]"
-    lost = [None if bound.value is None else round(bound.value, 2) for bound in (one.without, one.alone)]
-    return [words, *lost, one.precision.value, one.recall.value, one.f1.value, interval]
-
-
-def _to_json(one: MarkFigures) -> dict[str, Any]:
-    return {field.name: getattr(one, field.name).model_dump() for field in fields(one)}
+    documents = context.corpus().split(split)
+    marks = measure_marks(context, context.input("finetune", context.tag), documents, options.scored)
+    notes = [
+        "lost: log-odds, the mean; without them: the more, the more scores rest on these words; alone: the less, the more they tell",
+        f"measured on {show_count(min(options.scored, len(documents)), 'document')} (seed {context.machine.seed}); the rest on all "
+        f"{len(documents):,}",
+    ]
+    figures = {words: one.model_dump() for words, one in marks.figures.items()}
+    return Result(tables=[tabulate_marks(split, marks, notes)], data={"split": split, "pairs": marks.pairs, **figures})
 
 
 def _require_source(options: ExplainOptions) -> None:
@@ -209,7 +184,7 @@ def _lay_out_page(explained: Sequence[Explained]) -> Contents:
         MarkedDocument(doc_id=document, summary=f"{len(text):,} characters", labels=list(_mark(document, text, found)))
         for document, text, found in explained
     ]
-    section = PageSection(name="texts", title="Texts", text=[PAGE_LEGEND], documents=documents)
+    section = PageSection(name="texts", title="Texts", text=[MARK_LEGEND], documents=documents)
     empty = Table(title="", columns=[], rows=[])
     return Contents(title="Why these labels", lead=PAGE_LEAD, headline=empty, sections=[section], footer=[])
 

@@ -12,12 +12,19 @@ from plant_cli.commands.command_options import ReportOptions
 from plant_cli.data.files import require_free, require_place
 from plant_cli.report.drawing import require_packages
 from plant_cli.report.evaluated import Evaluated, find_tests, read_evaluated
-from plant_cli.report.marked_documents import FindReasons, Reason, write_marked_documents
+from plant_cli.report.marked_documents import FindReasons, write_marked_documents
 from plant_cli.report.page import Contents, write_contents
-from plant_cli.report.result_sections import make_headline, write_headline, write_label_sections, write_part_sections, write_scores
+from plant_cli.report.result_sections import (
+    make_headline,
+    write_headline,
+    write_label_sections,
+    write_marks,
+    write_part_sections,
+    write_scores,
+)
 from plant_cli.report.training_section import write_cost, write_training
 from plant_cli.runs.runner import RequestRunner
-from plant_cli.scoring.explanations import explain
+from plant_cli.scoring.explanations import Explanation, explain
 from plant_cli.scoring.models import load_model
 from plant_cli.scoring.opened_models import find_source
 
@@ -61,6 +68,7 @@ def gather(
             *write_label_sections(systems),
             write_scores(systems),
             write_training(systems),
+            *write_marks(systems),
             write_marked_documents(systems[0], documents, open_corpus, find_reasons),
             write_cost(systems),
         ],
@@ -93,8 +101,9 @@ def _open(context: StageContext, run: Path) -> StageContext:
     return RequestRunner(replace(context.request, run_path=run)).open("report")
 
 
-def _find_reasons(context: StageContext, system: Evaluated, texts: Sequence[str], labels: Sequence[Sequence[int]]) -> list[list[Reason]]:
+def _find_reasons(
+    context: StageContext, system: Evaluated, texts: Sequence[str], labels: Sequence[Sequence[int]]
+) -> list[list[Explanation]]:
     folder = context.input("finetune", system.system_tag)
     model, index = load_model(find_source(context, folder)), context.corpus().labels
-    found = [explain(model, text, own, index, context.reporter) for text, own in zip(texts, labels, strict=True)]
-    return [[(*one.join_words(), one.reason) for one in text] for text in found]
+    return [explain(model, text, own, index, context.reporter) for text, own in zip(texts, labels, strict=True)]

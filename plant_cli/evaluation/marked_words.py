@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.api import LabelIndex, Reporter, SilentReporter, Split
+from plant_cli.api import LabelIndex, SilentReporter, Split, StageContext
 from plant_cli.evaluation.counters import Booleans, Floats, Integers
-from plant_cli.evaluation.results import Bound
-from plant_cli.relevance.relevance_table import RelevanceTable
+from plant_cli.evaluation.results import Bound, MarkedWords, MarkFigures
+from plant_cli.relevance.relevance_table import RelevanceTable, load_relevance
 from plant_cli.scoring.explanations import Explanation, add_to_words, explain
-from plant_cli.scoring.models import TrainedModel
+from plant_cli.scoring.models import TrainedModel, load_model
+from plant_cli.scoring.opened_models import find_source
 from plant_cli.scoring.top_labels import Logits, Rows, Scoring
 
 MARKED, RANDOM = "marked words", "random words"
@@ -26,33 +27,24 @@ DRAWN_WORDS = f"{WORDS_COMPARED} random words"
 RESAMPLES, LEVEL = 1000, 0.95
 
 
-@dataclass(frozen=True, kw_only=True)
-class MarkFigures:
-    """Means over pairs of document and label, with intervals over documents."""
-
-    without: Bound  # log-odds that the label loses without the words: the more, the more the score rests on them
-    alone: Bound  # log-odds that it loses where they are the whole text: the less, the more they are enough
-    precision: Bound  # share of the words that people marked, too; None: nobody marked any
-    recall: Bound  # share of people's words that are among them
-    f1: Bound
-
-
-def measure_marks(
-    model: TrainedModel, split: Split, index: LabelIndex, reporter: Reporter, seed: int, relevance: RelevanceTable | None, scored: int
-) -> tuple[Mapping[str, MarkFigures], int]:
-    """The figures of marked words, of as many random ones, and of the words of most weight by each way to weigh them; the number of pairs.
+def measure_marks(context: StageContext, folder: Path, split: Split, scored: int) -> MarkedWords:
+    """The figures of marked words, of as many random ones, and of the words of most weight by each way to weigh them.
 
     Pairs are documents and their gold labels, where the corpus has gold spans those that have some. A pair without a marked word is left
     out. Ways are the network without each word, the gradient, attention, the run's relevance, and each scorer.
 
     Args:
+        folder: of the trained model.
         scored: documents, drawn at random, whose texts are scored without the words and with them alone, which takes most of the time.
     """
+    model, mig = load_model(find_source(context, folder)), context.find_input("mig")
+    index, seed = context.corpus().labels, context.machine.seed
+    relevance = None if mig is None else load_relevance(mig, index.hash)
     chances, measured = [np.random.default_rng(seed + more) for more in range(2)], defaultdict[str, list[list[float]]](list)
     drawn = set(np.random.default_rng(seed).permutation(len(split))[:scored].tolist())
-    with reporter.progress("marked words", len(split), "documents") as task:
+    with context.reporter.progress("marked words", len(split), "documents") as task:
         for row, text in enumerate(split.texts):
-            gold, borders = _find_gold(split, row, index), model.analyser.find_borders(text).astype(np.int64)
+            gold, borders = find_gold_spans(split, row, index), model.analyser.find_borders(text).astype(np.int64)
             found = dict(zip(gold, explain(model, text, list(gold), index, SilentReporter()), strict=True))
             ways = _weigh(model, text, borders, found, relevance) if found else {}
             chosen = [(label, *words) for label in found for words in _choose(found[label], borders, chances, ways[label])]
@@ -64,10 +56,18 @@ def measure_marks(
             for (label, name, words), losses in zip(chosen, lost.tolist(), strict=True):
                 measured[name].append([row, *losses, *_agree(borders, words, gold[label])])
             task.advance(1)
-    return {name: _average(np.array(rows), seed) for name, rows in measured.items()}, len(measured[MARKED])
+    pairs = measured.get(MARKED, [])
+    figures = {name: _average(np.array(rows), seed) for name, rows in measured.items()}
+    return MarkedWords(documents=len({row for row, *_ in pairs}), pairs=len(pairs), figures=figures)
 
 
-def _find_gold(split: Split, row: int, index: LabelIndex) -> dict[int, Integers]:
+def draw_marked(split: Split, count: int, seed: int) -> Split:
+    """So many documents, drawn at random, of those with gold spans."""
+    rows = np.unique([] if split.evidence is None else split.evidence.rows).astype(np.int64)
+    return split.take(np.sort(np.random.default_rng(seed).permutation(rows)[:count]))
+
+
+def find_gold_spans(split: Split, row: int, index: LabelIndex) -> dict[int, Integers]:
     """The labels of a document that are looked at, and the spans that people marked for each [n, 2]."""
     labels = split.gold.indices[split.gold.indptr[row] : split.gold.indptr[row + 1]].tolist()
     if split.evidence is None:
@@ -86,8 +86,7 @@ def _weigh(
     ways: dict[int, dict[str, Floats]] = {label: {} for label in labels}
     for label, one in found.items():
         for part in one.parts:
-            ways[label][part.name] = weights = np.zeros(len(borders))
-            weights[np.searchsorted(_join(borders), _join(part.spans))] = part.weights
+            ways[label][part.name] = _spread(part.spans, part.weights, borders)
     tokens, by_way = model.compare_tokens(text, words, labels)
     for name, rows in by_way.items():
         for label, weights in zip(labels, rows, strict=True):
@@ -116,6 +115,13 @@ def _choose(
     for name, weights in ways.items():
         best = np.argsort(-weights, kind="stable")[:WORDS_COMPARED]
         yield f"{WORDS_COMPARED} by {name}", np.isin(np.arange(len(borders)), best) & (weights > 0)
+
+
+def _spread(spans: Integers, weights: Floats, borders: Integers) -> Floats:
+    """The weights of some words, at their places among all [n], which have no order where words overlap."""
+    order, spread = np.argsort(_join(borders), kind="stable"), np.zeros(len(borders))
+    spread[order[np.searchsorted(_join(borders), _join(spans), sorter=order)]] = weights
+    return spread
 
 
 def _join(spans: Integers) -> npt.NDArray[np.complex128]:

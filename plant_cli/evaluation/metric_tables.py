@@ -11,7 +11,7 @@ from plant_cli.api.context import Cell, Column, Table
 from plant_cli.evaluation.counters import NOT_KEPT
 from plant_cli.evaluation.gold import describe_gold
 from plant_cli.evaluation.measures import Conditions, Evaluation
-from plant_cli.evaluation.results import Bound
+from plant_cli.evaluation.results import Bound, MarkedWords
 from plant_cli.evaluation.systems import CUT_FIELDS, EVIDENCE_CUT
 from plant_cli.network.cuts import CutEvidence
 from plant_cli.scoring.predictions import ALL_PARTS
@@ -104,6 +104,28 @@ def make_metric_tables(
             Table(title="Each part alone", columns=[Column(name="part"), *_bounded_columns(PART_METRICS)], rows=rows, notes=notes)
         )
     return tables
+
+
+def tabulate_marks(of: str, marks: MarkedWords, notes: Sequence[str] = ()) -> Table:
+    """The words that explain labels, by how they were chosen: what scores lose, where it was measured, and agreement with gold spans."""
+    measured = any(one.without.value is not None for one in marks.figures.values())
+    columns = [Column(name=name, kind="exact") for name in ("lost without them", "lost with them alone") if measured]
+    columns += [Column(name=name, kind="points") for name in ("precision", "recall", "F1")]
+    rows: list[list[Cell]] = []
+    for words, one in marks.figures.items():
+        lost = [None if bound.value is None else round(bound.value, 2) for bound in (one.without, one.alone) if measured]
+        interval = "" if one.f1.low is None or one.f1.high is None else f"[{100 * one.f1.low:.1f}, {100 * one.f1.high:.1f}]"
+        rows.append([words, *lost, one.precision.value, one.recall.value, one.f1.value, interval])
+    return Table(
+        title=f"Marked words of {of}: {marks.pairs:,} gold labels of {marks.documents:,} documents",
+        columns=[Column(name="words"), *columns, Column(name="interval of F1")],
+        rows=rows,
+        notes=[
+            *notes,
+            "precision, recall and F1: of words, against gold spans; the mean over labels; 95% interval over documents",
+            "network: what the score loses without each word, or else attention; gradient: its length; relevance: that of `plant mig`",
+        ],
+    )
 
 
 def _bounded_columns(names: Sequence[str]) -> list[Column]:

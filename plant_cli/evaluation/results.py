@@ -54,6 +54,24 @@ class CalibrationRecord(Record):
     bins: list[ReliabilityBin]
 
 
+class MarkFigures(Record):
+    """Of some words of texts: means over pairs of document and label, with intervals over documents."""
+
+    without: Bound = Bound()  # log-odds that the label loses without the words: the more, the more the score rests on them
+    alone: Bound = Bound()  # log-odds that it loses where they are the whole text: the less, the more they are enough
+    precision: Bound = Bound()  # share of the words that people marked, too; None: nobody marked any
+    recall: Bound = Bound()  # share of people's words that are among them
+    f1: Bound = Bound()
+
+
+class MarkedWords(Record):
+    """How good the words are that explain gold labels."""
+
+    documents: int  # that have such a label
+    pairs: int  # of document and label
+    figures: dict[str, MarkFigures]  # by how words were chosen
+
+
 class MetricsRecord(Record):
     """The file metrics.json."""
 
@@ -75,6 +93,7 @@ class MetricsRecord(Record):
     parts: dict[str, dict[str, Bound]] = Field(default_factory=dict)  # of each part of the model alone
     calibration: CalibrationRecord | None = None  # None for scores that are no probabilities
     calibration_network: CalibrationRecord | None = None  # of the network alone, where its predictions were kept
+    marked_words: MarkedWords | None = None  # where the corpus has gold spans
 
     def all_metrics(self) -> dict[str, Bound]:
         """The metrics, and those of the bins as `R@10[1-5]`."""

@@ -14,23 +14,23 @@ from plant_cli.api.errors import PlantError
 from plant_cli.evaluation.aligned import Predictions, read_predictions
 from plant_cli.evaluation.counters import Floats, Integers
 from plant_cli.evaluation.gold import Gold, read_gold
+from plant_cli.evaluation.marked_words import find_gold_spans
 from plant_cli.report.evaluated import Evaluated
-from plant_cli.report.marked_texts import STRENGTHS, mark_words
+from plant_cli.report.marked_texts import MARK_LEGEND, draw_gold, mark_text
 from plant_cli.report.page import MarkedDocument, MarkedLabel, PageSection
 from plant_cli.report.text import name_label
+from plant_cli.scoring.explanations import NO_SPANS, Explanation
 from plant_cli.scoring.predictions import PREDICTIONS
 from plant_cli.scoring.sparse_scores import top_k
 
 MarkState = Literal["right", "wrong", "missed"]
 SHOWN_LABELS: dict[MarkState, int] = {"right": 2, "wrong": 1, "missed": 1}  # labels of a document that are shown
 Chosen = tuple[int, MarkState, float | None]  # column of gold, state, score
-Reason = tuple[Integers, Floats, str]  # spans of the words that count [n, 2], how much each does [n], the reason in words
-ABOVE = 1.5  # times the mean weight of the text's words that a word must have to be marked
 AROUND = 70  # characters before and after a strong word
-MOST_PASSAGES = 3  # of a text
-
-
-FindReasons = Callable[[Sequence[str], Sequence[Sequence[int]]], Sequence[Sequence[Reason]]]  # texts, and rows of the label index for each
+MOST_PASSAGES = 3  # of a text, and as many of gold spans
+FindReasons = Callable[
+    [Sequence[str], Sequence[Sequence[int]]], Sequence[Sequence[Explanation]]
+]  # texts, and rows of the label index for each
 
 
 def write_marked_documents(system: Evaluated, count: int, open_corpus: Callable[[], Corpus], find_reasons: FindReasons) -> PageSection:
@@ -49,22 +49,22 @@ def write_marked_documents(system: Evaluated, count: int, open_corpus: Callable[
         predicted = system.run / join_tag("predict", system.system_tag)
         predictions = read_predictions(predicted / PREDICTIONS, gold)
         threshold = system.read_threshold(gold)
-        texts = {
-            doc_id: text
+        found = {
+            doc_id: (part.texts[row], {} if part.evidence is None else find_gold_spans(part, row, corpus.labels))
             for part in corpus.stream(system.metrics.split)
-            for doc_id, text in zip(part.doc_ids, part.texts, strict=True)
+            for row, doc_id in enumerate(part.doc_ids)
             if doc_id in chosen
         }
         rows = [gold.doc_ids.index(doc_id) for doc_id in chosen]
         labels = [choose_labels(predictions, gold, threshold, row) for row in rows]
-        reasons = find_reasons([texts[doc_id] for doc_id in chosen], [[c for c, _, _ in one if c < gold.indexed] for one in labels])
+        reasons = find_reasons([found[doc_id][0] for doc_id in chosen], [[c for c, _, _ in one if c < gold.indexed] for one in labels])
     except PlantError as error:
         return _lay_out(system, missing=f"Documents are left out: {error.what} ({error.where}); {error.todo}.")
     counts = {row["doc_id"]: row for row in frame.iter_rows(named=True)}
     shown = []
     for doc_id, one, of_text in zip(chosen, labels, reasons, strict=True):
-        left = iter(of_text)
-        marked = [_mark(gold, texts[doc_id], label, next(left) if label[0] < gold.indexed else None) for label in one]
+        left, (text, spans) = iter(of_text), found[doc_id]
+        marked = [_mark(gold, text, label, next(left) if label[0] < gold.indexed else None, spans.get(label[0], NO_SPANS)) for label in one]
         shown.append(MarkedDocument(doc_id=doc_id, summary=summarise(counts[doc_id]), labels=marked))
     return _lay_out(system, shown)
 
@@ -94,18 +94,15 @@ def choose_labels(predictions: Predictions, gold: Gold, threshold: float | Float
     return [(label, state, scores.get(label)) for state, labels in states.items() for label in labels[: SHOWN_LABELS[state]]]
 
 
-def cut_passages(text: str, spans: Integers, weights: Floats) -> list[Passage]:
-    """The text around the words that count most for a label, these words marked; nothing where no word stands out."""
-    if not len(weights) or weights.max() <= 0:
+def cut_passages(text: str, one: Explanation, gold: Integers) -> list[Passage]:
+    """The text around the words that count most for a label, and around spans that people marked for it [n, 2]; nothing without any."""
+    spans, weights = one.join_words()
+    strongest = [row for row in top_k(weights, min(MOST_PASSAGES, len(weights))).tolist() if weights[row] > 0]
+    shown = np.concatenate([spans[strongest], gold[:MOST_PASSAGES]])
+    if not len(shown):
         return []
-    total = np.maximum(weights, 0).sum()
-    strong = weights >= min(ABOVE * total / max(1, len(text.split())), total)
-    if not strong.any():
-        return []
-    strengths = np.where(strong, np.searchsorted(STRENGTHS, weights / weights.max(), side="right"), 0)
-    strongest = top_k(weights, min(MOST_PASSAGES, int(strong.sum())))
     windows: list[list[int]] = []
-    for start, end in spans[strongest].tolist():
+    for start, end in sorted(shown.tolist()):
         begin, stop = max(0, start - AROUND), min(len(text), end + AROUND)  # from and to a blank where there is one near
         if begin and (blank := text.find(" ", begin, start)) >= 0:
             begin = blank + 1
@@ -118,22 +115,21 @@ def cut_passages(text: str, spans: Integers, weights: Floats) -> list[Passage]:
     passages = [Passage(text="… ")] if windows[0][0] > 0 else []
     for number, (begin, stop) in enumerate(windows):
         passages += [Passage(text=" … ")] if number else []
-        passages += mark_words(text, begin, stop, spans, strengths)
+        passages += draw_gold(mark_text(text, one, begin, stop), begin, gold)
     return [*passages, Passage(text=" …")] if windows[-1][1] < len(text) else passages
 
 
-def _mark(gold: Gold, text: str, chosen: Chosen, reason: Reason | None) -> MarkedLabel:
+def _mark(gold: Gold, text: str, chosen: Chosen, one: Explanation | None, spans: Integers) -> MarkedLabel:
     column, state, score = chosen
-    spans, weights, words = reason if reason is not None else (np.zeros((0, 2), dtype=np.int64), np.zeros(0), "")
-    passages = cut_passages(text, spans, weights)
-    why = words if passages or reason is None else "; ".join(filter(None, (words, "no word stands out")))
+    passages = [] if one is None else cut_passages(text, one, spans)
+    why = "" if one is None else one.reason if passages else "; ".join(filter(None, (one.reason, "no word stands out")))
     return MarkedLabel(name=name_label(gold.labels[column], gold.titles[column]), state=state, score=score, reason=why, passages=passages)
 
 
 def _lay_out(system: Evaluated, shown: Sequence[MarkedDocument] = (), *, missing: str = "") -> PageSection:
     text = [
         f"Documents of the {system.metrics.split} split, evenly spaced from the highest F1 to the lowest, with labels of {system.name}. "
-        "Marked are the words that add most to the log-odds of the label, the stronger the more.",
+        f"{MARK_LEGEND} A double green line below: people marked this as the reason.",
         "This section holds passages of documents: make the report with --documents 0 if they must not be passed on.",
     ]
     why = missing or ("" if shown else "No document has a label or was assigned one.")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,11 @@ from plant_cli.scoring.predictions import NETWORK
 
 STRENGTHS = (MARKED_FROM, 0.4, 0.75)  # shares of the strongest word's weight from which a word is marked weakly, more and most
 ONE_SIDED = 0.8  # share of a word's weight from which the network, or the scorers, count as having found it alone
+MARK_LEGEND = (
+    "Blue with a line above: a word that the network found; yellow with a line below: one that scorers found; both: one that both found. "
+    "The stronger the mark, the more the word adds. A dashed frame: it speaks against the label. Words that a fifth of the training "
+    "documents have are not marked."
+)
 _SENTENCE = re.compile(r"\S(?:[^\n]{0,500}?(?:[.!?…](?=\s|\Z)|[。！？])|[^\n]{0,500}(?=\s|\Z)|[^\n]{0,500})")
 
 
@@ -46,6 +53,16 @@ def mark_text(text: str, one: Explanation, begin: int, end: int) -> list[Passage
     shares = np.divide(list(network.values()), weights, out=np.zeros(len(weights)), where=sizes > 0)
     by = [NETWORK if share >= ONE_SIDED else "scorers" if share <= 1 - ONE_SIDED else "both" for share in shares.tolist()]
     return list(mark_words(text, begin, end, spans, strengths.astype(np.int64), by))
+
+
+def draw_gold(passages: Iterable[Passage], at: int, gold: Integers) -> Iterator[Passage]:
+    """Passages of a text from its character `at` on, cut where the spans that people marked begin and end [n, 2]."""
+    for passage in passages:
+        stop = at + len(passage.text)
+        for begin, end in pairwise(sorted({at, stop, *(edge for edge in gold.ravel().tolist() if at < edge < stop)})):
+            marked = bool(((gold[:, 0] <= begin) & (end <= gold[:, 1])).any())
+            yield replace(passage, text=passage.text[begin - at : end - at], gold=marked)
+        at = stop
 
 
 def mark_words(text: str, begin: int, end: int, spans: Integers, strengths: npt.NDArray[Any], by: Sequence[str] = ()) -> Iterator[Passage]:

@@ -12,7 +12,7 @@ import polars as pl
 from plant_cli.api.context import Cell, Column, Table
 from plant_cli.data.labels import LABEL_RANGES
 from plant_cli.evaluation.comparison import mark_other
-from plant_cli.evaluation.metric_tables import PART_METRICS
+from plant_cli.evaluation.metric_tables import PART_METRICS, tabulate_marks
 from plant_cli.evaluation.results import DEFAULT_METRICS, Bound
 from plant_cli.report.drawing import COLOURS, HATCHES, Drawing, Point, draw_series, in_points, plot_bounds, short
 from plant_cli.report.evaluated import Evaluated, Tests
@@ -159,6 +159,23 @@ def write_part_sections(systems: Sequence[Evaluated]) -> PageSection:
         )
     text = ["Each part alone, with weights of its own, and all of them together."] if tables else []
     return PageSection(name="parts", title="What each part adds", text=text, tables=tables, drawings=drawings, missing=missing)
+
+
+def write_marks(systems: Sequence[Evaluated]) -> list[PageSection]:
+    """How well the words that explain labels agree with gold spans; no section for a corpus without them."""
+    measured = {system.name: marks for system in systems if (marks := system.metrics.marked_words) is not None}
+    if not measured:
+        return []
+    tables = [
+        tabulate_marks(f"{name} on {systems[0].metrics.split}", marks, [f"documents drawn at random, seed {systems[0].metrics.seed}"])
+        for name, marks in measured.items()
+    ]
+    series = {name: {words: one.f1 for words, one in marks.figures.items()} for name, marks in measured.items()}
+    ticks = list(dict.fromkeys(words for bounds in series.values() for words in bounds))
+    caption = f"F1 of the words that explain gold labels against those in gold spans, with its interval. {tables[0].title}."
+    paint = partial(plot_bounds, ticks=ticks, series=series)
+    drawing = Drawing(name="marked-words", title="Words against gold spans", caption=caption, paint=paint, rows=len(ticks))
+    return [PageSection(name="marked-words", title="Words against gold spans", tables=tables, drawings=[drawing])]
 
 
 def write_label_sections(systems: Sequence[Evaluated]) -> list[PageSection]:

@@ -169,6 +169,19 @@ def test_marked_words_are_measured_against_random_ones_and_gold_spans(run: Any, 
         assert figures[name]["f1"] > figures["5 random words"]["f1"], name
 
 
+def test_an_evaluation_has_the_same_figures_of_documents_with_gold_spans(prepared: Any) -> None:
+    clinic = prepared("scorers")
+    whole = clinic("explain", flags={"explain": {"measure": "test", "scored": 1}}).data
+    found = clinic("eval", flags={"eval": {"bootstrap": 0}})
+    marks = found.data["marked_words"]
+    assert marks["pairs"] == whole["pairs"]
+    assert marks["figures"].keys() | {"split", "pairs"} == whole.keys()
+    assert marks["figures"]["marked words"]["f1"] == whole["marked words"]["f1"]
+    assert found.tables[-1].title.startswith(f"Marked words of test: {marks['pairs']} gold labels of {marks['documents']} documents")
+    for options in ({"metric": ["P@5"]}, {"explained": 0}):
+        assert "marked_words" not in clinic("eval", flags={"eval": {"bootstrap": 0, **options}}, force=True).data
+
+
 def test_attention_adds_up_and_gradients_are_those_of_the_hidden_states(run: Any, path: Path) -> None:
     text, labels, step = "a fever and a cough", [3, 0], 0.02
     run("planted", text=text)

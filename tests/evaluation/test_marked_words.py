@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from plant_cli.evaluation.marked_words import _agree, _average, _cut
+from plant_cli.evaluation.marked_words import _agree, _average, _cut, _spread
 
 TEXT = "Ça va: type 2, fever"
 BORDERS = np.array([[0, 2], [3, 5], [7, 13], [7, 11], [12, 13], [15, 20]])  # ça, va, type2, type, 2, fever
@@ -35,6 +35,11 @@ def test_a_text_without_words_and_the_words_alone(words: list[int], without: str
 )
 def test_agreement_with_spans(words: list[int], spans: list[list[int]], expected: list[float]) -> None:
     assert _agree(BORDERS, np.isin(np.arange(6), words), np.array(spans)) == pytest.approx(expected)
+
+
+def test_weights_are_at_the_places_of_their_words() -> None:
+    spans = np.array([[7, 11], [7, 13], [15, 20]])  # in order, as explanations have them
+    assert _spread(spans, np.array([1.0, 2.0, 3.0]), BORDERS).tolist() == [0, 0, 2, 1, 0, 3]
 
 
 def test_no_spans_no_agreement() -> None:

@@ -49,7 +49,7 @@ FIGURES = {"thresholds.json", "metrics.json", "intervals.json", "significance.js
 """Files of which only the numbers count; their sentences may be reworded."""
 
 LATER = ("label_indices", "description", "alternatives", "parents", "F1@5", "weighted-F1", "subset-accuracy", "Hamming-loss", "MRR")
-LATER += ("known_words", "_words.safetensors", "documents.parquet")
+LATER += ("known_words", "_words.safetensors", "documents.parquet", "marked_words")
 """Columns, metrics and files that were added since the record was made: predictions name the same labels in `labels`."""
 
 METRICS = ("MAP", "nDCG@5", "R@50", "micro-F1", "macro-F1")

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
@@ -9,6 +10,7 @@ from plant_cli.api import Request, SilentReporter
 from plant_cli.registry import installed
 from plant_cli.report.evaluated import read_evaluated
 from plant_cli.runs.runner import RequestRunner
+from plant_cli.scoring.explanations import ExplainedPart, Explanation
 from tests.commands.conftest import played  # noqa: F401
 
 
@@ -66,3 +68,14 @@ def painted():
         return {**lines, "axes": axes}
 
     return paint
+
+
+def tell(spans, weights):
+    """An explanation by scorers alone."""
+    part = ExplainedPart(name="words", log_odds=1.0, spans=spans, weights=np.array(weights), note="by words")
+    return Explanation(label="l", title=None, score=0.5, log_odds=1.0, base=0.0, parts=[part])
+
+
+def find(texts, labels):
+    """The first word of each text as the reason of all labels."""
+    return [[tell(np.array([[0, 4]], dtype=np.int64), [1.0]) for _ in own] for own in labels]

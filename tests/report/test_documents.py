@@ -12,6 +12,8 @@ from plant_cli.evaluation.aligned import Predictions
 from plant_cli.evaluation.gold import read_gold
 from plant_cli.report.marked_documents import choose_documents, choose_labels, cut_passages, summarise, write_marked_documents
 from plant_cli.scoring.decisions import write_thresholds
+from plant_cli.scoring.explanations import NO_SPANS
+from tests.report.conftest import find, tell
 
 
 def test_documents_from_the_best_to_the_worst():
@@ -37,7 +39,7 @@ def place(text, *words):
 
 def test_passages_hold_the_text_around_the_strongest_words():
     text = "fever " + "x " * 100 + "and\na cough " + "y " * 100
-    passages = cut_passages(text, place(text, "fever", "and", "cough"), np.array([1.0, 0.0, 0.5]))
+    passages = cut_passages(text, tell(place(text, "fever", "and", "cough"), [1.0, 0.0, 0.5]), NO_SPANS)
     assert {passage.text: passage.strength for passage in passages if passage.strength} == {"fever": 3, "cough": 2}
     joined = "".join(passage.text for passage in passages)
     assert joined.startswith("fever x")
@@ -48,21 +50,25 @@ def test_passages_hold_the_text_around_the_strongest_words():
 
 def test_neighbours_share_one_passage():
     text = "acute fever and chills"
-    [first, *_] = passages = cut_passages(text, place(text, "acute", "fever", "and", "chills"), np.array([0.0, 1.0, 0.0, 1.0]))
+    [first, *_] = passages = cut_passages(text, tell(place(text, "acute", "fever", "and", "chills"), [0.0, 1.0, 0.0, 1.0]), NO_SPANS)
     assert "".join(passage.text for passage in passages) == text
     assert first.text == "acute "
-    assert [p.strength for p in cut_passages("word", np.array([[0, 4]]), np.array([1.0]))] == [3]
+    assert [p.strength for p in cut_passages("word", tell(np.array([[0, 4]]), [1.0]), NO_SPANS)] == [3]
 
 
-@pytest.mark.parametrize("weights", [[], [0.0, 0.0], [0.5, 0.5]])
+@pytest.mark.parametrize("weights", [[], [0.0, 0.0], [-0.5, -0.5]])
 def test_where_no_word_stands_out_there_is_no_passage(weights):
     text = "one two"
-    assert cut_passages(text, place(text, "one", "two")[: len(weights)], np.array(weights)) == []
+    assert cut_passages(text, tell(place(text, "one", "two")[: len(weights)], weights), NO_SPANS) == []
 
 
-def find(texts, labels):
-    spans = np.array([[0, 4]], dtype=np.int64)
-    return [[(spans, np.ones(1), f"reason {column}") for column in own] for own in labels]
+def test_gold_spans_are_shown_whoever_found_them():
+    text = "x " * 100 + "acute fever and chills " + "y " * 100
+    passages = cut_passages(text, tell(place(text, "fever"), [1.0]), place(text, "fever and", "acute"))
+    assert [(passage.text, passage.strength) for passage in passages if passage.gold] == [("acute", 0), ("fever", 3), (" and", 0)]
+    assert sum(len(passage.text) for passage in passages) < 200
+    alone = cut_passages(text, tell(NO_SPANS, []), place(text, "chills"))
+    assert [passage.text for passage in alone if passage.gold] == ["chills"]
 
 
 def test_documents_show_their_recorded_labels_and_reasons(systems, open_corpus):
@@ -81,8 +87,8 @@ def test_documents_show_their_recorded_labels_and_reasons(systems, open_corpus):
         row = recorded[document.doc_id]
         assert (states.count("right"), states.count("wrong")) == (min(2, row["tp"]), min(1, row["assigned"] - row["tp"]))
     assert section.documents[-1].labels[0].passages[0].text == "test"
-    assert section.documents[-1].labels[0].reason.startswith("reason ")
-    assert "the words that add most to the log-odds" in section.text[0]
+    assert section.documents[-1].labels[0].reason == "words +1.0 (by words)"
+    assert "stronger the mark" in section.text[0]
 
 
 def test_labels_are_assigned_by_the_threshold_of_the_evaluation(evaluate, open_corpus, tmp_path):

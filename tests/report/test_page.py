@@ -17,6 +17,7 @@ from plant_cli.evaluation.results import Bound
 from plant_cli.report.drawing import Drawing, plot_bounds, require_packages
 from plant_cli.report.evaluated import SHARE_COLUMNS
 from plant_cli.report.page import Contents, MarkedDocument, MarkedLabel, PageSection, render, set_commands, write_contents
+from tests.report.conftest import find
 
 HOSTILE = (
     """"><img src=x onerror=alert(1)><script>alert('$x_{1}$')</script></title></style>"""
@@ -125,9 +126,6 @@ def test_a_missing_package_says_how_it_is_installed(monkeypatch):
 
 @pytest.fixture
 def gathered(open_corpus):
-    def find(texts, labels):
-        return [[(np.array([[0, 4]]), np.ones(1), "") for _ in own] for own in labels]
-
     return lambda systems: gather(systems, paper=False, documents=2, open_corpus=open_corpus, find_reasons=find)
 
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from plant_cli.api import ArtefactError
-from plant_cli.evaluation.results import Bound, CalibrationRecord, ReliabilityBin
+from plant_cli.evaluation.results import Bound, CalibrationRecord, MarkedWords, MarkFigures, ReliabilityBin
 from plant_cli.report.evaluated import find_tests
 from plant_cli.report.result_sections import (
     describe_systems,
@@ -20,6 +20,7 @@ from plant_cli.report.result_sections import (
     show_bound,
     write_headline,
     write_label_sections,
+    write_marks,
     write_part_sections,
     write_scores,
 )
@@ -124,6 +125,19 @@ def test_parts_and_all_together(systems, metrics, painted):
     assert [row[:2] for row in table.rows] == [["words", "25.0 [12.5, 50.0]"], ["network", "50.0"], ["all together", show(whole)]]
     assert [painted(drawing)[name][0][0] for name in ("words", "network", "all together")] == [25, 50, 100 * whole["value"]]
     assert section.missing[0].startswith("'baseline' has no parts: `plant finetune --tag baseline --scorers")
+
+
+def test_words_against_gold_spans_are_those_of_the_evaluation(systems, painted):
+    assert write_marks(systems) == []
+    figures = {"marked words": MarkFigures(f1=Bound(value=0.3, low=0.2, high=0.4)), "5 by words": MarkFigures(f1=Bound(value=0.1))}
+    marks = MarkedWords(documents=2, pairs=5, figures=figures)
+    measured = replace(systems[0], metrics=systems[0].metrics.model_copy(update={"marked_words": marks}))
+    [section] = write_marks([measured, systems[1]])
+    [table] = section.tables
+    assert table.title == "Marked words of finetune on test: 5 gold labels of 2 documents"
+    assert table.rows[0] == ["marked words", None, None, 0.3, "[20.0, 40.0]"]
+    [drawing] = section.drawings
+    assert painted(drawing)["finetune"][0] == pytest.approx([30, 10])
 
 
 def test_f1_by_frequency_is_that_of_the_bins(systems, metrics, painted):
