@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from traceback import clear_frames
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request
@@ -118,7 +119,8 @@ def build_application(service: Service, waiting: Callable[[], int]) -> FastAPI:
 
 async def _refuse(request: Request, error: Exception) -> Any:
     """The answer to what went wrong; it quotes nothing that was sent but names of keys."""
-    path = request.url.path
+    path = request.scope["path"]
+    clear_frames(error.__traceback__)  # they hold the body and the error itself: memory until the next garbage collection
     if isinstance(error, RequestValidationError | ValidationError):
         first = error.errors()[0]
         place = ", ".join(str(part)[:NAME_SHOWN] for part in first["loc"]) or "body"
@@ -129,7 +131,7 @@ async def _refuse(request: Request, error: Exception) -> Any:
         known = error.status_code in (404, 405)
         what = {404: "there is no such address", 405: "the address does not take this method"}.get(error.status_code, "the body is no JSON")
         expected = "a path of /openapi.json" if known else "JSON in UTF-8, not nested deeply"
-        error = Refusal(error.status_code, what, where=path[:NAME_SHOWN], expected=expected, todo=SEE_SCHEMA)
+        error = Refusal(error.status_code, what, where=path[:NAME_SHOWN], expected=expected, todo=SEE_SCHEMA, headers=error.headers)
     elif isinstance(error, PlantError) and not isinstance(error, Refusal):
         error = Refusal(500, error.what, where=error.where, expected=error.expected, todo=error.todo)
     elif not isinstance(error, Refusal):

@@ -9,10 +9,12 @@ import hmac
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from h11 import LocalProtocolError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from plant_cli.serving.refusals import Refusal, answer_refused, unexpected
@@ -75,17 +77,18 @@ class FrontDoor:
                 given = {name.lower() for name, _ in message["headers"]}
                 safe = ((name.encode(), value.encode()) for name, value in SAFE_HEADERS.items())
                 message["headers"] = [*message["headers"], *(pair for pair in safe if pair[0] not in given)]
-            await send(message)
+            with suppress(LocalProtocolError):  # what came after the request was no HTTP, and the connection is closed
+                await send(message)
 
         try:
             async with asyncio.timeout(self._limits.timeout):
                 await self._enter(scope, receive, answer)
         except Exception as error:
+            traceback.clear_frames(error.__traceback__)  # see `_refuse` of the application
             if status:  # the answer has begun, and the error page of the application was sent
                 self._log_mistake(path, error)
             else:
-                refusal = self._explain(path, error)
-                await answer_refused(path, refusal)(scope, receive, answer)
+                await answer_refused(path, self._explain(path, error))(scope, receive, answer)
         finally:
             route = getattr(scope.get("route"), "path", "other")
             self._metrics.count(route, status, time.perf_counter() - started)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cached_property, partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -28,6 +27,7 @@ from plant_cli.scoring.top_labels import Scoring, TopLabels
 from plant_cli.serving.label_search import LabelSearch
 
 TEXTS_AT_ONCE = 32  # texts that are scored in one go
+CHARACTERS_AT_ONCE = 300_000  # of them together: a second or less, where the words are counted
 FIRST_TITLES = 100  # the text that a model is tried with
 NOTES = {
     "empty": "the text is empty",
@@ -139,7 +139,6 @@ class ServedModel:
         self._request, self._path, self._tag, self._batch_wait = request, path, tag, batch_wait
         self._waiting: SimpleQueue[Waiting | None] = SimpleQueue()
         self.loaded = self._load()
-        self.loaded_at = datetime.now().astimezone()
         self._thread = Thread(target=self._work, name=f"model {self.id}", daemon=True)
         self._thread.start()
 
@@ -156,11 +155,6 @@ class ServedModel:
             self._waiting.put(job)
         return [job.result for job in jobs]
 
-    @property
-    def waiting(self) -> int:
-        """How many jobs wait."""
-        return self._waiting.qsize()
-
     def close(self) -> None:
         """End the thread once all jobs are done."""
         self._waiting.put(None)
@@ -176,7 +170,6 @@ class ServedModel:
         if record is None or record.status != "done" or (record == self.loaded.record and not force):
             return False
         self.loaded = self._load()
-        self.loaded_at = datetime.now().astimezone()
         return True
 
     def _load(self) -> LoadedModel:
@@ -204,7 +197,10 @@ class ServedModel:
     def _gather(self, first: Waiting) -> tuple[list[Waiting], bool]:
         """The jobs that wait now, or arrive within the time that is waited for more, as far as they fit; and whether none may follow."""
         jobs, until = [first], time.monotonic() + self._batch_wait
-        while sum(len(job.texts) for job in jobs) < TEXTS_AT_ONCE:
+        while (
+            sum(len(job.texts) for job in jobs) < TEXTS_AT_ONCE
+            and sum(len(text) for job in jobs for text in job.texts) < CHARACTERS_AT_ONCE
+        ):
             try:
                 job = self._waiting.get(timeout=max(0.0, until - time.monotonic()))
             except Empty:

@@ -51,16 +51,20 @@ class Service:
 
     async def explain(self, model: ServedModel, text: str, labels: Sequence[str]) -> list[dict[str, Any]]:
         """Why these labels have their scores in a text; see `OpenModel.explain`."""
-        unknown = next((label for label in labels if label not in model.loaded.positions), None)
-        if unknown is not None:
-            raise Refusal(
-                404,
-                "the model has no such label",
-                where=f"labels, {labels.index(unknown)}",
-                expected="ids of labels, as in the suggestions",
-                todo="GET /api/labels?q=… finds labels by name",
-            )
-        return await asyncio.wrap_future(model.submit(lambda loaded: [one.to_json() for one in loaded.opened.explain(text, labels)]))
+
+        def work(loaded: LoadedModel) -> list[dict[str, Any]]:
+            unknown = next((place for place, label in enumerate(labels) if label not in loaded.positions), None)
+            if unknown is not None:
+                raise Refusal(
+                    404,
+                    "the model has no such label",
+                    where=f"labels, {unknown}",
+                    expected="ids of labels, as in the suggestions",
+                    todo="GET /api/labels?q=… finds labels by name",
+                )
+            return [one.to_json() for one in loaded.opened.explain(text, labels)]
+
+        return await asyncio.wrap_future(model.submit(work))
 
     def store(self, model: ServedModel, document: DocumentBody, who: str | None, decisions: Sequence[Decided]) -> list[str]:
         """Keep decisions, a row for each as `plant review import` reads them; gives the labels that the model does not have."""

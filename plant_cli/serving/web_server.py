@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import signal
 import socket
@@ -10,11 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
+from h11 import IDLE, ProtocolError
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from plant_cli.api import ResourceError, UsageError
 
 CONNECTIONS = 1000  # open at once; a browser has six
+HEAD_SECONDS = 10.0  # from the first byte of a request to the end of its headers
 LOOK_EVERY = 2.0  # seconds between two looks at whether a run was trained again
 
 
@@ -53,6 +57,24 @@ def bind(host: str, port: int) -> socket.socket:
     return opened
 
 
+class _Connection(H11Protocol):
+    """A connection that ends where the head of a request does not come in time, or what follows it is no HTTP."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._head = self.loop.call_later(HEAD_SECONDS, transport.close)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            super().data_received(data)
+        except ProtocolError:  # uvicorn cannot answer it; asyncio would log bytes of the request
+            self.transport.close()
+        if self.conn.their_state is not IDLE:
+            self._head.cancel()
+        elif self._head.cancelled():
+            self._head = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+
+
 class _Process(uvicorn.Server):
     """Ends quietly on a signal, after all requests in progress were answered."""
 
@@ -74,7 +96,9 @@ def run_server(application: ASGIApp, opened: socket.socket, timeout: float, rene
     server = _Process(
         uvicorn.Config(
             application,
+            http=_Connection,
             log_config=None,
+            log_level="critical",  # who writes no HTTP does not fill the log; the `FrontDoor` logs mistakes of the program
             access_log=False,
             server_header=False,
             ws="none",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from plant_cli.scoring.opened_models import open_model
-from plant_cli.serving.served_models import NOTES, ServedModel
+from plant_cli.serving import served_models
+from plant_cli.serving.served_models import NOTES, LoadedModel, ServedModel
 
 UNKNOWN = "xqzw vbnm"
 
@@ -158,6 +160,10 @@ def test_what_does_not_fit_is_refused_in_four_parts(client: TestClient, path: st
     assert client.log == []  # type: ignore[attr-defined]
 
 
+def test_another_method_is_told_the_right_one(client: TestClient) -> None:
+    assert client.post("/api/models").headers["allow"] == "GET"
+
+
 def test_a_form_of_another_page_is_no_request(client: TestClient) -> None:
     """A browser sends such a body to any server, without asking it first."""
     assert client.post(SUGGEST, content='{"text":"a"}', headers={"content-type": "text/plain"}).status_code == 422
@@ -178,3 +184,16 @@ def test_a_mistake_of_the_program_shows_no_text(client: TestClient, models: Any,
     (line,) = client.log  # type: ignore[attr-defined]
     assert line.startswith("a mistake of the program while it answered a request: KeyError at test_application.py:")
     assert "secret" not in line + answer.text
+
+
+def test_long_texts_are_scored_a_few_at_a_time(models: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request waits at most for one long text of another."""
+    sizes: list[int] = []
+    monkeypatch.setattr(LoadedModel, "suggest", lambda self, texts, limit: sizes.append(len(texts)) or [{"suggestions": []}] * len(texts))
+    monkeypatch.setattr(served_models, "CHARACTERS_AT_ONCE", 10)
+    free = Event()
+    models["clinic"].submit(lambda loaded: free.wait(20))
+    answers = [models["clinic"].score([text], 3)[0] for text in ("fever", "cough", "fever and cough", "fever")]
+    free.set()
+    assert [answer.result(20) for answer in answers] == [[{"suggestions": []}]] * 4
+    assert sizes == [2, 1, 1]

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from fastapi.exceptions import RequestValidationError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from starlette.exceptions import HTTPException
 from starlette.testclient import TestClient
+
+from plant_cli.serving.refusals import Refusal
 
 PROMISED = {200, 204, 400, 404, 405, 413, 422, 503}
 PATHS = [
@@ -122,3 +128,17 @@ def test_good_requests_are_answered_after_bad_ones(client: TestClient) -> None:
     for body in (b"[" * 90_000, b'{"text":"\\ud800"}', b" " * 200_000):
         client.post("/api/suggest", content=body, headers={"content-type": "application/json"})
     assert client.post("/api/suggest", json={"text": "fever cough"}).status_code == 200
+
+
+@pytest.fixture
+def no_garbage_collection() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.parametrize(("body", "status"), [(b"[" * 90_000, 400), (b'{"text":', 400), (b"[]", 422), ([b" " * 100_000] * 2, 413)])
+def test_a_refused_body_leaves_memory_at_once(client: TestClient, body: Any, status: int, no_garbage_collection: None) -> None:
+    assert client.post("/api/suggest", content=body, headers={"content-type": "application/json"}).status_code == status
+    assert [one for one in gc.get_objects() if type(one) in (RequestValidationError, HTTPException, Refusal)] == []

@@ -145,12 +145,17 @@ NO_REQUESTS = [
     b"POST /api/suggest HTTP/1.1\r\nhost: localhost\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nsecret",
     b"POST /api/suggest HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000\r\n\r\nsecret",
     b"GET /" + b"secret" * 20_000,
+    b"HEAD / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nsecret\r\n",
+    b"POST / HTTP/1.1\r\nhost: evil.example\r\ntransfer-encoding: chunked\r\n\r\nsecret\r\n",
+    b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n",
 ]
 
 
 @pytest.mark.slow
 def test_what_is_no_request_ends_its_own_connection(started: Any) -> None:
     server = started("--timeout", "2")
+    lazy = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+    lazy.sendall(b"GET / HTTP/1.1\r\nhost: local")
     for content in NO_REQUESTS:
         with socket.create_connection(("127.0.0.1", server.port), timeout=20) as raw:
             raw.sendall(content)
@@ -158,7 +163,8 @@ def test_what_is_no_request_ends_its_own_connection(started: Any) -> None:
             answer = raw.recv(10_000)
             assert not answer.startswith(b"HTTP/1.1 5"), content[:60]
     assert httpx.get(f"{server.address}/api/health").json()["status"] == "ok"
-    assert "secret" not in server.end()
+    assert lazy.recv(100) == b""
+    assert re.fullmatch(r"the server ended; requests: \d+, texts: 0\n", server.end())
 
 
 @pytest.mark.slow
