@@ -110,7 +110,9 @@ def annif_router(service: Service) -> APIRouter:
     def project(project_id: str) -> dict[str, Any]:
         return _project(service.find(project_id))
 
-    @router.post("/projects/{project_id}/suggest")
+    takes_form = {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": AnnifForm.model_json_schema()}}}
+
+    @router.post("/projects/{project_id}/suggest", openapi_extra={"requestBody": takes_form})
     async def suggest_one(project_id: str, request: Request) -> dict[str, Any]:
         form = AnnifForm.model_validate(_read_form(await request.body()))
         return {"results": (await suggest(project_id, [form.text], form.limit, form.threshold))[0]}

@@ -264,5 +264,6 @@ def renew(models: Sequence[ServedModel], *, force: bool = False) -> None:
         try:
             if model.reload(force=force):
                 reporter.note(f"{model.id}: the model was loaded anew, {len(model.loaded.opened.labels):,} labels")
-        except (PlantError, OSError) as error:
-            reporter.warn(f"{model.id}: the new model could not be loaded, and the one before goes on: {error}")
+        except Exception as error:  # a damaged file raises what its library likes, and the next one may be read
+            reason = error if isinstance(error, PlantError | OSError) else type(error).__name__
+            reporter.warn(f"{model.id}: the new model could not be loaded, and the one before goes on: {reason}")

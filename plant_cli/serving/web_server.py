@@ -101,6 +101,7 @@ def run_server(application: ASGIApp, opened: socket.socket, timeout: float, rene
             log_level="critical",  # who writes no HTTP does not fill the log; the `FrontDoor` logs mistakes of the program
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             ws="none",
             lifespan="off",
             limit_concurrency=CONNECTIONS,

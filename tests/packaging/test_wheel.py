@@ -45,6 +45,15 @@ def test_every_plugin_is_type_checked_and_kept_apart(project: dict[str, Any]) ->
     assert sorted(contracts["Plugins see api, kit and testing only"]["source_modules"]) == CHILDREN
 
 
+def test_the_container_file_copies_all_that_the_wheel_is_made_of(project: dict[str, Any]) -> None:
+    lines = (ROOT / "docs/examples/container/Containerfile").read_text("utf-8").splitlines()
+    copied = {name for line in lines if line.startswith("COPY ") for name in line.split()[1:-1]}
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    needed = {"pyproject.toml", project["project"]["readme"], *wheel["packages"], *wheel["force-include"]}
+    assert {name.split("/")[0] if name.startswith("plugins/") else name for name in needed} <= copied
+    assert [name for name in copied if not (ROOT / name).exists()] == []
+
+
 def build_wheel(folder: Path, tree: Path = ROOT) -> Path:
     """The wheel of a tree, built offline into a folder."""
     options = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "-w", str(folder), str(tree)]

@@ -112,6 +112,8 @@ def test_the_page_and_the_look_of_the_operator(client: TestClient) -> None:
     assert {"/api/suggest", "/api/feedback", "/v1/projects/{project_id}/suggest"} <= set(schema["paths"])
     kinds = [list(schema["paths"][path]["post"]["responses"]["422"]["content"]) for path in (SUGGEST, "/v1/projects/{project_id}/suggest")]
     assert kinds == [["application/json"], ["application/problem+json"]]
+    taken = [list(schema["paths"][path]["post"]["requestBody"]["content"]) for path in (SUGGEST, "/v1/projects/{project_id}/suggest")]
+    assert taken == [["application/json"], ["application/x-www-form-urlencoded"]]
 
 
 DEEP = b'{"texts":' + b"[" * 50_000

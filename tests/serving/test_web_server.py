@@ -87,7 +87,7 @@ def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.Monk
     assert file.path.read_text() == '{"a": 1}\n'
 
 
-def test_a_model_is_replaced_when_its_run_was_trained_again(scorers_run: Path, tmp_path: Path) -> None:
+def test_a_model_is_replaced_when_its_run_was_trained_again(scorers_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run, reporter = tmp_path / "copy", SilentReporter()
     shutil.copytree(scorers_run, run)
     (model,) = open_models(Request(registry=installed(), reporter=reporter), [run], None, 0.0).values()
@@ -104,6 +104,9 @@ def test_a_model_is_replaced_when_its_run_was_trained_again(scorers_run: Path, t
     assert model.loaded is now
     assert len(reporter.notes) == 1
     assert "the new model could not be loaded, and the one before goes on" in reporter.warnings[-1]
+    monkeypatch.setattr(model, "reload", lambda force: [][0])
+    renew([model])
+    assert reporter.warnings[-1].endswith("the one before goes on: IndexError")
     model.close()
 
 
