@@ -46,6 +46,10 @@ class Options(BaseModel):
         It is called for every step of a recipe before the first one runs.
         """
 
+    def reads_stage(self, stage: str) -> bool:
+        """Whether a stage with these options reads what that stage wrote; with `--jobs` it does not wait for one that it does not read."""
+        return True
+
     def located(self) -> Self:
         """The same options with absolute paths, so that a run finds its files from any working directory.
 

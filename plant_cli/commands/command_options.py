@@ -206,6 +206,7 @@ class SweepOptions(Options):
     trials: int | None = everyday(None, "Trainings at most: values follow from what earlier ones reached. Default: all combinations.", ge=1)
     metric: str = everyday("MAP", "The figure of validation that should be high.", short="-m")
     hours: float | None = everyday(None, "Begin no trial after this time.", gt=0)
+    jobs: int = everyday(1, "Trials at work at once: each in a process, with its share of the cores; one card serves several.", ge=1)
     figures: str | None = everyday(None, "Folder for drawings: the figure over each number that was tried, as SVG and PNG.")
 
 

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from itertools import product
 from math import prod
 from pathlib import Path
 from typing import Any
 
-from plant_cli.api import Column, ComponentError, Interrupted, PlantError, RecipeError, Request, Result, StageContext, Table, UsageError
+from plant_cli.api import (
+    Column,
+    ComponentError,
+    Interrupted,
+    PlantError,
+    RecipeError,
+    Request,
+    Result,
+    StageContext,
+    StepResult,
+    Table,
+    UsageError,
+)
 from plant_cli.api.context import Cell
 from plant_cli.api.options import SHARED_SECTIONS
 from plant_cli.commands.command_options import SweepOptions
@@ -21,6 +34,8 @@ from plant_cli.evaluation.results import Bound
 from plant_cli.report.drawing import draw_series, require_packages
 from plant_cli.runs.ablation import NAMED_CHANGES, expand_changes
 from plant_cli.runs.recipes import dump_yaml, load_recipe, merge_layers, nest, parse_command, parse_sets, parse_value
+from plant_cli.runs.runner import RequestRunner, run_stage_below
+from plant_cli.runs.side_by_side import Workers
 from plant_cli.runs.steps import Step, resolve_steps
 
 Values = dict[str, Any]  # of a trial, by key: {"finetune.rate_head": 0.001}
@@ -44,19 +59,35 @@ class Range:
 Space = dict[str, Range | list[Any]]  # what is tried for each key
 
 
+Tell = Callable[[float | None], None]  # takes the figure of a trial, or None after a failure
+
+
 @dataclass(kw_only=True)
 class Trial:
     """The values of one training, and what came of it."""
 
     values: Values
+    tell: Tell
     folder: str
+    request: Request
+    steps: Sequence[Step] = ()  # that are left
+    summary: Mapping[str, Any] = field(default_factory=dict)  # of the last one that is done
     figure: float | None = None  # on validation
     seconds: float = 0.0
     error: PlantError | None = None
 
+    def follow(self, outcomes: Mapping[str, StepResult | PlantError]) -> bool:
+        """Take what its steps came to; whether some are left."""
+        while self.steps and (outcome := outcomes.get(self.steps[0].name)) is not None:
+            if isinstance(outcome, PlantError):
+                self.error, self.steps = outcome, ()
+            else:
+                self.summary, self.steps = outcome.result.summary, self.steps[1:]
+        return bool(self.steps)
+
 
 def run(context: StageContext, options: SweepOptions) -> Result:
-    """Train with one set of values after the other, and show all with their figure on validation; what is done already is skipped.
+    """Train with many sets of values, and show all with their figure on validation; what is done already is skipped.
 
     Raises:
         PlantError: every trial failed; it is the error of the first one.
@@ -66,20 +97,12 @@ def run(context: StageContext, options: SweepOptions) -> Result:
     space = _read_space(options)
     request = context.request
     flags = {section: given for section, given in request.flags.items() if section in SHARED_SECTIONS}
-    request = replace(request, recipe=options.recipe, resume=True, flags=flags)
-    deadline = float("inf") if options.hours is None else time.monotonic() + 3600 * options.hours
-    proposals = _propose(space, options.trials, context.machine.seed)
-    trials: dict[str, Trial] = {}
-    values: Values | None = next(proposals)
-    while values is not None and (not trials or time.monotonic() < deadline):
-        trial = _try(context, request, options.metric, values)
-        trials.setdefault(trial.folder, trial)
-        outcome = f"{options.metric} {100 * trial.figure:.1f}" if trial.figure is not None else f"failed: {trial.error}"
-        context.reporter.note(f"trial {len(trials)}: {', '.join(f'{key}={_show(value)}' for key, value in values.items())}: {outcome}")
-        values = _send(proposals, trial.figure)
-    ranked = sorted(trials.values(), key=lambda trial: -1.0 if trial.figure is None else trial.figure, reverse=True)
-    if ranked[0].figure is None:
-        raise next(trial.error for trial in trials.values() if trial.error is not None)
+    request = replace(request, recipe=options.recipe, resume=True, flags=flags, jobs=options.jobs)
+    proposals = _propose(space, options.trials, context.machine.seed, options.jobs)
+    runner = RequestRunner(request)
+    with runner.working("a sweep") as workers:
+        trials, over = _run_trials(runner, workers, proposals, options)
+    ranked = sorted(trials, key=lambda trial: -1.0 if trial.figure is None else trial.figure, reverse=True)
     best = context.run_path / BEST
     _write_best(best, options.recipe, ranked[0].values)
     files = [] if options.figures is None else _draw(Path(options.figures), ranked, options.metric)
@@ -87,7 +110,7 @@ def run(context: StageContext, options: SweepOptions) -> Result:
         f"{options.metric} on validation, one seed: of many trials the best is partly luck; compare it on other seeds, and test it once"
     ]
     notes += [f"failed trials: {sum(trial.figure is None for trial in ranked)}"] if ranked[-1].figure is None else []
-    notes += ["the hours were over before all trials"] if values is not None else []
+    notes += ["the hours were over before all trials"] if over else []
     notes.append(f"the best values are in {best}: plant run {best}")
     columns = [*(Column(name=key, kind="exact") for key in space), Column(name=options.metric, kind="points")]
     columns += [Column(name="seconds", kind="count"), Column(name="folder"), Column(name="error")]
@@ -129,12 +152,69 @@ def _read_space(options: SweepOptions) -> Space:
     return space
 
 
-def _propose(space: Space, trials: int | None, seed: int) -> Generator[Values, float | None, None]:
-    """The values of one trial after the other, to which its figure is sent back: all combinations, or as many as `trials`."""
+def _run_trials(
+    runner: RequestRunner, workers: Workers, proposals: Iterator[tuple[Values, Tell]], options: SweepOptions
+) -> tuple[list[Trial], bool]:
+    """Trials in the order in which they ended, as many at a time as there are jobs; and whether the hours were over before the last.
+
+    A step that several trials share runs once. A trial that fails does not stop the others.
+    """
+    until, more, stop = float("inf") if options.hours is None else time.monotonic() + 3600 * options.hours, True, None
+    outcomes, began = dict[str, StepResult | PlantError](), dict[str, tuple[Trial, float]]()
+    going, ended = list[Trial](), dict[str, Trial]()
+    while True:
+        while more and len(going) < options.jobs and (time.monotonic() < until or not (ended or going)):
+            proposal = next(proposals, None)
+            more = proposal is not None
+            going += [] if proposal is None else [_open(runner.request, *proposal)]
+        if not going:
+            break
+        for trial in going:
+            if trial.follow(outcomes) and stop is None and workers.room and (step := trial.steps[0]).name not in workers.at_work:
+                began[step.name] = trial, time.monotonic()
+                workers.begin(step.name, run_stage_below, trial.request, step.spec.name, step.tag)
+        if stop is not None and not workers.at_work:
+            raise stop
+        if not workers.at_work:
+            runner.require_going_on(going[0].folder)
+        for name, outcome in workers.wait():
+            trial, started = began[name]
+            trial.seconds += time.monotonic() - started
+            if isinstance(outcome, Interrupted):
+                stop = outcome
+            elif isinstance(outcome, StepResult | PlantError):
+                outcomes[name] = outcome
+            else:
+                raise outcome
+        for trial in [trial for trial in going if not trial.follow(outcomes)]:
+            going.remove(trial)
+            trial.figure = None if trial.error is not None else _read_figure(trial.summary, options.metric)
+            trial.tell(trial.figure)
+            ended.setdefault(trial.folder, trial)
+            came = f"{options.metric} {100 * trial.figure:.1f}" if trial.figure is not None else f"failed: {trial.error}"
+            values = ", ".join(f"{key}={_show(value)}" for key, value in trial.values.items())
+            runner.request.reporter.note(f"trial {len(ended)}: {values}: {came}")
+    if all(trial.figure is None for trial in ended.values()):
+        raise next(trial.error for trial in ended.values() if trial.error is not None)
+    return list(ended.values()), more and next(proposals, None) is not None
+
+
+def _open(request: Request, values: Values, tell: Tell) -> Trial:
+    trial = Trial(values=values, tell=tell, folder=f"trial-{hash_json(values)[:8]}", request=request)
+    try:
+        trial.steps, sets = _plan(request, values, trial.folder)
+        trial.request, trial.folder = replace(request, sets=sets), trial.steps[-1].name
+    except PlantError as error:
+        trial.error = error
+    return trial
+
+
+def _propose(space: Space, trials: int | None, seed: int, jobs: int) -> Iterator[tuple[Values, Tell]]:
+    """The values of one trial after the other, and what its figure is told to: all combinations, or as many as `trials`."""
     choices = {key: tried for key, tried in space.items() if isinstance(tried, list)}
     if len(choices) == len(space) and (trials is None or trials >= prod(map(len, choices.values()))):
         for combination in product(*choices.values()):
-            yield dict(zip(choices, combination, strict=True))
+            yield dict(zip(choices, combination, strict=True)), lambda figure: None
         return
     if find_spec("optuna") is None:
         raise ComponentError(
@@ -146,7 +226,12 @@ def _propose(space: Space, trials: int | None, seed: int) -> Generator[Values, f
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        sampler = optuna.samplers.TPESampler(
+            seed=seed, constant_liar=jobs > 1
+        )  # trials that go on count as bad ones, so none is asked twice
+    study = optuna.create_study(direction="maximize", sampler=sampler)
     for _ in range(trials or 0):
         trial = study.ask()
         values: Values = {}
@@ -157,36 +242,11 @@ def _propose(space: Space, trials: int | None, seed: int) -> Generator[Values, f
                 values[key] = trial.suggest_int(key, tried.low, tried.high, log=tried.logarithmic)
             else:
                 values[key] = float(f"{trial.suggest_float(key, tried.low, tried.high, log=tried.logarithmic):.3g}")
-        figure = yield values
-        if figure is None:
-            study.tell(trial, state=optuna.trial.TrialState.FAIL)
-        else:
-            study.tell(trial, figure)
 
+        def tell(figure: float | None, asked: optuna.Trial = trial) -> None:
+            study.tell(asked, figure, state=optuna.trial.TrialState.FAIL if figure is None else None)
 
-def _send(proposals: Generator[Values, float | None, None], figure: float | None) -> Values | None:
-    """The next values; None after the last ones."""
-    try:
-        return proposals.send(figure)
-    except StopIteration:
-        return None
-
-
-def _try(context: StageContext, request: Request, metric: str, values: Values) -> Trial:
-    """Train with these values, or go on with a training with them; nothing but train and validation is read."""
-    trial, started = Trial(values=values, folder=f"trial-{hash_json(values)[:8]}"), time.monotonic()
-    try:
-        steps, sets = _plan(request, values, trial.folder)
-        trial.folder = steps[-1].name
-        reached = [context.runner.run_stage(replace(request, sets=sets), step.spec.name, step.tag) for step in steps][-1]
-    except Interrupted:
-        raise
-    except PlantError as error:
-        trial.error = error
-    else:
-        trial.figure = _read_figure(reached.summary, metric)  # a wrong name is told after the first trial, not after the last
-    trial.seconds = time.monotonic() - started
-    return trial
+        yield values, tell
 
 
 def _plan(request: Request, values: Values, name: str) -> tuple[list[Step], Sequence[str]]:

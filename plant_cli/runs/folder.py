@@ -277,6 +277,10 @@ class Run:
         """The stage folder of this name, tag included."""
         return StageFolder(self.path / name)
 
+    def __contains__(self, name: object) -> bool:
+        """Whether a stage of this name, tag included, was begun."""
+        return self.folder(str(name)).record() is not None
+
     def stages(self) -> list[StageFolder]:
         """All stages that left a record, by the time they started."""
         names = sorted(path.parent.name for path in self.path.glob(f"[!.]*/{STAGE_FILE}"))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from plant_cli.api import Components, RecipeError, StageSpec
 from plant_cli.api.context import join_tag
 from plant_cli.api.options import SHARED_SECTIONS
-from plant_cli.runs.folder import Run
 from plant_cli.runs.recipes import RecipeLayer, merge_layers, nest
 from plant_cli.runs.steps import STAGE_OPTIONS, Step
 
@@ -26,8 +25,8 @@ def split_seed(tag: str | None) -> tuple[str | None, int | None]:
     return (match["tag"], int(match["seed"])) if match else (tag, None)
 
 
-def find_input_tag(run: Run, stage: str, tag: str | None, reader: str | None) -> str | None:
-    """The tag of the input for a stage with the tag `reader`: that of the same seed if the run has such an input, else `tag`.
+def find_input_tag(stages: Container[str], stage: str, tag: str | None, reader: str | None) -> str | None:
+    """The tag of the input for a stage with the tag `reader`: that of the same seed if a run, or names of steps, have it, else `tag`.
 
     A stage that does not depend on the seed, such as `mig`, is thus shared by all seeds.
     """
@@ -35,7 +34,7 @@ def find_input_tag(run: Run, stage: str, tag: str | None, reader: str | None) ->
     if seed is None or split_seed(tag)[1] is not None:
         return tag
     seeded = mark_seed(tag, seed)
-    return tag if run.stage(stage, seeded).record() is None else seeded
+    return seeded if join_tag(stage, seeded) in stages else tag
 
 
 def repeat(recipe: RecipeLayer, steps: Sequence[Step], count: int, components: Components) -> RecipeLayer:

@@ -19,7 +19,7 @@ from plant_cli.runs.machine import find_shortage
 from plant_cli.runs.recipes import RecipeLayer, load_recipe, merge_layers, parse_command, read_run_recipe, write_recipe
 from plant_cli.runs.repetition import repeat
 from plant_cli.runs.session import Interruption
-from plant_cli.runs.side_by_side import find_late, run_side_by_side
+from plant_cli.runs.side_by_side import Workers, find_late, open_workers, run_side_by_side
 from plant_cli.runs.stage_context import RunContext
 from plant_cli.runs.steps import Consent, Step, check_sections, find_choices, resolve_step, resolve_steps
 
@@ -38,8 +38,17 @@ def run_recipe(request: Request) -> list[StepResult]:
 
 
 def run_below(request: Request, name: str) -> StepResult:
-    """Run one step of the request's recipe in a process of its own; the one that started it holds the lock."""
-    return RequestRunner(request).run_below(name)
+    """Run one step of the request's recipe; the process that started this one holds the lock."""
+    runner = RequestRunner(request)
+    with runner.below():
+        return runner.run_step(name)
+
+
+def run_stage_below(request: Request, name: str, tag: str | None) -> StepResult:
+    """As `run_stage`; the process that started this one, or a caller, holds the lock."""
+    runner = RequestRunner(request)
+    with runner.below():
+        return runner.run(name, tag)
 
 
 def print_config(request: Request, name: str, tag: str | None = None) -> str:
@@ -94,17 +103,29 @@ class RequestRunner:
                 refuse_changed_sources(run)
             if self.request.jobs > 1:
                 late = find_late(steps)
-                yield from run_side_by_side(self, [step for step in steps if step not in late], run, run_below)
+                with open_workers(self, run) as workers:
+                    yield from run_side_by_side(workers, self, [step for step in steps if step not in late], run_below)
                 steps = late
             for step in steps:
-                self.require_going_on(step.name, run)
+                self.require_going_on(step.name)
                 yield self._write(step, may_skip=True) if step.spec.writes else self._act(step)
 
-    def run_below(self, name: str) -> StepResult:
-        """See the function of this name."""
+    def run_step(self, name: str) -> StepResult:
+        """Run one step of the request's recipe."""
+        return self._write(next(step for step in self._steps() if step.name == name), may_skip=True)
+
+    @contextmanager
+    def below(self) -> Iterator[None]:
+        """Work without the lock, which another process, or a caller, holds for this one."""
         self._run = Run.open(self.request.run_path)
         with self.interruption:
-            return self._write(next(step for step in self._steps() if step.name == name), may_skip=True)
+            yield
+
+    @contextmanager
+    def working(self, purpose: str) -> Iterator[Workers]:
+        """Hold the lock inside the block, with workers for single stages (`run_stage_below`)."""
+        with self._hold(purpose) as run, open_workers(self, run) as workers:
+            yield workers
 
     def _steps(self) -> list[Step]:
         """The steps of the request's recipe, repeated for its seeds."""
@@ -114,11 +135,14 @@ class RequestRunner:
         recipe = repeat(merge_layers(self._recipe, self._over), steps, self.request.seeds, self.request.registry)
         return resolve_steps(recipe, RecipeLayer(), self.request.registry)
 
-    def require_going_on(self, name: str, run: Run) -> None:
+    def require_going_on(self, name: str) -> None:
         """`Interrupted` if the user asked to stop before this step began."""
         if self.interruption.requested:
             raise Interrupted(
-                f"stopped before '{name}'", where=str(run.path), expected="every step of the recipe", todo="run it again with --resume"
+                f"stopped before '{name}'",
+                where=str(self.request.run_path),
+                expected="every step of the recipe",
+                todo="run it again with --resume",
             )
 
     def resolve(self, name: str, tag: str | None, flags: Mapping[str, Mapping[str, Any]] | None = None) -> Step:

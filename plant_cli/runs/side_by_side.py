@@ -12,79 +12,129 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from plant_cli.api import Reporter, Request, ResourceError, SilentReporter, StepResult, Task
+from plant_cli.api import Request, ResourceError, SilentReporter, StepResult
 from plant_cli.api.context import join_tag
 from plant_cli.runs.folder import Run
 from plant_cli.runs.processes import default_threads
-from plant_cli.runs.repetition import mark_seed, split_seed
+from plant_cli.runs.repetition import find_input_tag, split_seed
 from plant_cli.runs.steps import Step
 
 if TYPE_CHECKING:
     from plant_cli.runs.runner import RequestRunner
 
 LOOK = 0.2  # seconds after which a request to stop is seen
+Work = Callable[[Request, str], StepResult]
+Submit = Callable[..., Future[StepResult]]  # begins a function with its arguments
 
 
-def run_side_by_side(
-    runner: RequestRunner, steps: Sequence[Step], run: Run, work: Callable[[Request, str], StepResult]
-) -> list[StepResult]:
-    """Run steps that write, as many at a time as the request has jobs, each after all that it reads; their results in the same order.
+class Workers:
+    """What takes the steps of a run: as many processes as the request has jobs, begun once; or this process, for one job.
 
-    `work` runs the step of a name in one of the processes, which are begun once and take one step after the other. The caller holds the
-    lock of the run for all of them. After a failure, or once the user asked to stop, no further step begins; those at work end, or stop
+    The caller holds the lock of the run for all of them.
+    """
+
+    def __init__(self, runner: RequestRunner, run: Run, submit: Submit) -> None:
+        self._runner, self._run, self._submit = runner, run, submit
+        self._running = dict[Future[StepResult], str]()
+        self._has_corpus, self._stopping = run.header.data_hash is not None, False
+
+    @property
+    def at_work(self) -> set[str]:
+        """Names of the steps."""
+        return {*self._running.values()}
+
+    @property
+    def room(self) -> int:
+        """How many more steps may begin: one alone until there is a corpus, and none once the user asked to stop."""
+        most = self._runner.request.jobs if self._has_corpus else 1
+        return 0 if self._runner.interruption.requested else max(0, most - len(self._running))
+
+    def begin(self, name: str, work: Callable[..., StepResult], request: Request, *arguments: str | None) -> None:
+        """Begin a step by the function that does it, with its request; a process of its own tells nothing of it."""
+        if request.jobs > 1:
+            self._runner.request.reporter.note(f"{name}: start")
+            request = replace(request, reporter=SilentReporter(), speak=None)
+        self._running[self._submit(work, request, *arguments)] = name
+
+    def wait(self) -> Iterator[tuple[str, StepResult | BaseException]]:
+        """Those that have ended after a moment, with the result or the error of each.
+
+        Raises:
+            ResourceError: a process was killed.
+        """
+        if self._runner.interruption.requested and not self._stopping:
+            self._stopping = True
+            _stop_processes()
+        for done in wait(self._running, timeout=LOOK, return_when=FIRST_COMPLETED).done:
+            name, error = self._running.pop(done), done.exception()
+            if isinstance(error, BrokenProcessPool):
+                raise _killed(name)
+            if error is None:
+                self._has_corpus = True
+                self._tell(name, done.result())
+            yield name, error or done.result()
+
+    def _tell(self, name: str, result: StepResult) -> None:
+        """What a process of its own has not told."""
+        if self._runner.request.jobs == 1:
+            return
+        reporter, record = self._runner.request.reporter, self._run.folder(name).record()
+        reporter.note(f"{name}: unchanged, skipped" if result.unchanged else f"{name}: done in {result.seconds:.0f} s")
+        for warning in [] if record is None or result.unchanged else record.warnings:
+            reporter.warn(f"{name}: {warning}")
+
+
+@contextmanager
+def open_workers(runner: RequestRunner, run: Run) -> Iterator[Workers]:
+    """Workers that are there inside the block."""
+    jobs = runner.request.jobs
+    if jobs == 1:
+        yield Workers(runner, run, _do_now)
+        return
+    with _threads_shared(jobs), _pool(jobs) as pool:
+        yield Workers(runner, run, pool.submit)
+
+
+def _do_now(work: Callable[..., StepResult], *arguments: Any) -> Future[StepResult]:
+    done = Future[StepResult]()
+    try:
+        done.set_result(work(*arguments))
+    except Exception as error:
+        done.set_exception(error)
+    return done
+
+
+def run_side_by_side(workers: Workers, runner: RequestRunner, steps: Sequence[Step], work: Work) -> list[StepResult]:
+    """Run steps that write, each after all that it reads; their results in the same order.
+
+    `work` runs the step of a name. After a failure, or once the user asked to stop, no further step begins; those at work end, or stop
     where `--resume` can go on.
 
     Raises:
         PlantError: a step failed, or was stopped.
         ResourceError: a process was killed.
     """
-    jobs, reporter = runner.request.jobs, runner.request.reporter
-    with _threads_shared(jobs), reporter.progress("steps", len(steps), "steps") as task, _pool(jobs) as pool:
-        request = replace(runner.request, reporter=SilentReporter(), speak=None)
-        return _finish_all(runner, steps, run, lambda name: pool.submit(work, request, name), task)
-
-
-def _finish_all(
-    runner: RequestRunner, steps: Sequence[Step], run: Run, begin: Callable[[str], Future[StepResult]], task: Task
-) -> list[StepResult]:
-    jobs, reporter = runner.request.jobs, runner.request.reporter
-    waiting, running, results = list(steps), dict[Future[StepResult], str](), dict[str, StepResult]()
-    stopping, failure = False, None
-    while running or (waiting and failure is None and not stopping):
-        if runner.interruption.requested and not stopping:
-            stopping = True
-            _stop_processes()
-        most = jobs if results or run.header.data_hash else 1  # the first step makes the corpus
-        room = 0 if stopping or failure else max(0, most - len(running))
-        unfinished = {*(step.name for step in waiting), *running.values()}
-        for step in [step for step in waiting if not find_awaited(step, steps) & unfinished][:room]:
-            waiting.remove(step)
-            reporter.note(f"{step.name}: start")
-            running[begin(step.name)] = step.name
-        for done in wait(running, timeout=LOOK, return_when=FIRST_COMPLETED).done:
-            error = _take(done, running.pop(done), results, run, reporter)
-            failure = failure or error
-            task.advance()
+    waiting, outcomes = list(steps), dict[str, StepResult | BaseException]()
+    failure: BaseException | None = None
+    with runner.request.reporter.progress("steps", len(steps), "steps") as task:
+        while workers.at_work or (waiting and failure is None and not runner.interruption.requested):
+            unfinished = {*(step.name for step in waiting), *workers.at_work}
+            ready = [step for step in waiting if not find_awaited(step, steps) & unfinished] if failure is None else []
+            for step in ready[: workers.room]:
+                waiting.remove(step)
+                workers.begin(step.name, work, runner.request, step.name)
+            ended = dict(workers.wait())
+            outcomes |= ended
+            failure = failure or next((outcome for outcome in ended.values() if isinstance(outcome, BaseException)), None)
+            task.advance(len(ended))
     if failure is not None:
         raise failure
     for step in waiting[:1]:
-        runner.require_going_on(step.name, run)
-    return [results[step.name] for step in steps if step.name in results]
-
-
-def _take(done: Future[StepResult], name: str, results: dict[str, StepResult], run: Run, reporter: Reporter) -> BaseException | None:
-    """Add the result of a step that ended; or give its error."""
-    error = done.exception()
-    if error is not None:
-        return _killed(name) if isinstance(error, BrokenProcessPool) else error
-    results[name] = result = done.result()
-    reporter.note(f"{name}: unchanged, skipped" if result.unchanged else f"{name}: done in {result.seconds:.0f} s")
-    record = run.folder(name).record()
-    for warning in [] if record is None or result.unchanged else record.warnings:
-        reporter.warn(f"{name}: {warning}")
-    return None
+        runner.require_going_on(step.name)
+    found = [outcomes.get(step.name) for step in steps]
+    return [outcome for outcome in found if isinstance(outcome, StepResult)]
 
 
 def find_late(steps: Iterable[Step]) -> list[Step]:
@@ -98,12 +148,11 @@ def find_late(steps: Iterable[Step]) -> list[Step]:
 
 def find_awaited(step: Step, steps: Iterable[Step]) -> set[str]:
     """Names of the steps that have to end before this one begins: for each stage that it reads, the one of its tag and seed."""
-    names, (tag, seed) = {other.name for other in steps}, split_seed(step.tag)
-    awaited = set()
+    names, awaited = {other.name for other in steps}, set()
     for stage in {other.spec.name for other in steps if step.spec.name in other.spec.feeds or other.spec.name in step.spec.reads}:
-        given = step.values.get(step.spec.reads[stage]) if stage in step.spec.reads else tag
-        candidates = [given, None] if seed is None else [mark_seed(given, seed), given, mark_seed(None, seed), None]
-        awaited |= set([name for candidate in candidates if (name := join_tag(stage, candidate)) in names][:1])
+        given = step.values.get(step.spec.reads[stage]) if stage in step.spec.reads else split_seed(step.tag)[0]
+        found = [join_tag(stage, find_input_tag(names, stage, tag, step.tag)) for tag in (given, None) if step.options.reads_stage(stage)]
+        awaited |= {*[name for name in found if name in names][:1]}
     return awaited
 
 

@@ -274,6 +274,10 @@ class FinetuneOptions(TrainingOptions):
             raise ValueError("with --no-network at least one scorer is needed: leave --no-network out, or name --scorers")
         return self
 
+    def reads_stage(self, stage: str) -> bool:
+        """See `Options.reads_stage`."""
+        return stage != "pretrain-attn" or (self.network and self.init == "planted")
+
     def check_values(self) -> None:
         """Refuse options that do not go together."""
         if self.sharpness is not None and not self.plants_tables:

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from concurrent.futures import Future
+from contextlib import nullcontext
+from types import SimpleNamespace
+
 import pytest
 import yaml
 from builders import run_at
 from laboratory import CLINIC
 
-from plant_cli.api import RecipeError, UsageError
+from plant_cli.api import Interrupted, RecipeError, UsageError
+from plant_cli.runs.runner import run_stage_below
 
 RECIPE = "mig: {k: 10}\nfinetune: {network: false, scorers: [words]}\neval: {}\n"
 SCORERS = "finetune.scorers=[words],[titles],[words, titles]"
@@ -95,3 +100,63 @@ def test_an_unknown_figure_and_a_recipe_that_trains_nothing_are_told(sweep, tmp_
     assert len(list((tmp_path / "run").glob("finetune*"))) == 1  # the other trial was not trained in vain
     with pytest.raises(RecipeError, match="trains nothing"):
         sweep("mig.k=5,10", text="mig: {}\n")
+
+
+@pytest.fixture
+def side_by_side(monkeypatch):
+    """In place of processes: a step is done when it is waited for. Gives the names of the steps that were at work at once."""
+    together = []
+
+    def submit(work, request, *arguments):
+        future = Future()
+        future.do = lambda: work(request, *arguments)
+        return future
+
+    def wait(running, timeout, return_when):
+        together.append(sorted(running.values()))
+        for future in running:
+            try:
+                future.set_result(future.do())
+            except Exception as error:
+                future.set_exception(error)
+        return SimpleNamespace(done=[*running])
+
+    monkeypatch.setattr("plant_cli.runs.side_by_side._pool", lambda jobs: nullcontext(SimpleNamespace(submit=submit)))
+    monkeypatch.setattr("plant_cli.runs.side_by_side.wait", wait)
+    return together
+
+
+def test_trials_side_by_side_share_their_steps(sweep, side_by_side, tmp_path):
+    trials = sweep(SCORERS, jobs=2).data["trials"]
+    folder = {str(trial["values"]["finetune.scorers"]): trial["folder"] for trial in trials}
+    words, titles, both = (folder[scorers] for scorers in ("['words']", "['titles']", "['words', 'titles']"))
+    assert side_by_side == [["mig"], sorted([words, titles]), [both]]
+    assert [trial["figure"] for trial in trials] == sorted((trial["figure"] for trial in trials), reverse=True)
+    assert {path.name for path in (tmp_path / "run").glob("finetune*")} == {words, titles, both}
+
+
+def test_a_trial_that_fails_does_not_stop_the_one_beside_it(sweep, side_by_side, monkeypatch):
+    table = sweep("mig.k=-1,5,0", jobs=3).tables[0]
+    assert {row[0]: row[-1] == "" for row in table.rows} == {-1: False, 5: True, 0: False}
+    assert "failed trials: 2" in table.notes
+
+
+def test_values_are_asked_for_beside_trials_at_work(sweep, side_by_side):
+    pytest.importorskip("optuna")
+    trials = sweep(SCORERS, trials=2, jobs=2).data["trials"]
+    assert side_by_side == [["mig"], sorted(trial["folder"] for trial in trials)]
+    assert len(trials) == 2
+
+
+def test_a_stop_waits_for_all_at_work_and_keeps_what_is_done(sweep, side_by_side, monkeypatch, tmp_path):
+    def stop(request, name, tag):
+        if tag is not None and name == "finetune":
+            raise Interrupted("stopped", where="w", expected="e", todo="t")
+        return run_stage_below(request, name, tag)
+
+    monkeypatch.setattr("plant_cli.commands.sweep.run_stage_below", stop)
+    with pytest.raises(Interrupted):
+        sweep(SCORERS, jobs=2)
+    assert [path.name for path in (tmp_path / "run").glob("finetune*")] == ["finetune"]
+    monkeypatch.undo()
+    assert len(sweep(SCORERS).data["trials"]) == 3

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import pytest
 from laboratory import CLINIC
 
-from plant_cli.api import Interrupted, Request, ResourceError, Result, SilentReporter, StepResult, TrainingError
+from plant_cli.api import Interrupted, Request, ResourceError, Result, StepResult, TrainingError
 from plant_cli.registry import installed
 from plant_cli.runs.ablation import expand_changes
 from plant_cli.runs.recipes import RecipeLayer
 from plant_cli.runs.repetition import repeat
 from plant_cli.runs.runner import RequestRunner
-from plant_cli.runs.side_by_side import _finish_all, find_awaited, find_late
+from plant_cli.runs.side_by_side import Workers, find_awaited, find_late, run_side_by_side
 from plant_cli.runs.steps import resolve_steps
 
 RECIPE = {
@@ -42,7 +42,7 @@ def steps():
         ("finetune", {"mig", "pretrain-attn"}),
         ("eval", {"finetune"}),
         ("pretrain-attn-seed1", {"mig"}),
-        ("finetune-uniform", {"mig", "pretrain-attn"}),
+        ("finetune-uniform", {"mig"}),
         ("eval-uniform-seed1", {"finetune-uniform-seed1"}),
         ("finetune-few-seed1", {"mig-few", "pretrain-attn-few-seed1"}),
     ],
@@ -62,7 +62,7 @@ def finish(steps):
     def run(errors=(), jobs=3):
         begun = []
 
-        def begin(name):
+        def submit(work, request, name):
             begun.append(name)
             done = Future()
             error = dict(errors).get(name)
@@ -71,11 +71,10 @@ def finish(steps):
             )
             return done
 
-        request = SimpleNamespace(jobs=jobs, reporter=SilentReporter())
-        runner = SimpleNamespace(request=request, interruption=SimpleNamespace(requested=False))
+        runner = SimpleNamespace(request=Request(registry=None, jobs=jobs), interruption=SimpleNamespace(requested=False))
         folder = SimpleNamespace(header=SimpleNamespace(data_hash=None), folder=lambda name: SimpleNamespace(record=lambda: None))
-        with request.reporter.progress("steps", None, "steps") as task:
-            return begun, _finish_all(runner, [step for step in steps if step not in find_late(steps)], folder, begin, task)
+        early = [step for step in steps if step not in find_late(steps)]
+        return begun, run_side_by_side(Workers(runner, folder, submit), runner, early, None)
 
     return run
 
@@ -95,9 +94,9 @@ def test_after_a_failure_nothing_begins(finish):
 def test_a_stop_before_all_steps_is_an_interruption(steps, laboratory):
     runner = RequestRunner(Request(registry=laboratory.registry, run_path=laboratory.path, jobs=2))
     runner.interruption.requested = True
-    run = SimpleNamespace(path=laboratory.path, header=SimpleNamespace(data_hash=None))
-    with SilentReporter().progress("steps", None, "steps") as task, pytest.raises(Interrupted, match="stopped before 'mig'"):
-        _finish_all(runner, steps, run, lambda name: pytest.fail(f"{name} began"), task)
+    workers = Workers(runner, SimpleNamespace(header=SimpleNamespace(data_hash=None)), lambda *work: pytest.fail("a step began"))
+    with pytest.raises(Interrupted, match="stopped before 'mig'"):
+        run_side_by_side(workers, runner, steps, None)
 
 
 def test_a_killed_process_is_told(finish):
