@@ -119,6 +119,10 @@ class LabelIndex(Protocol):
     def hash(self) -> str:
         """SHA-256 of the ordered ids."""
 
+    @property
+    def positions(self) -> Mapping[str, int]:
+        """The index of each label."""
+
     def __len__(self) -> int: ...
 
     def position(self, label: str) -> int:

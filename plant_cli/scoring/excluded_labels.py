@@ -30,7 +30,7 @@ def find_named(names: Sequence[str], labels: LabelIndex, flag: str) -> list[int]
     for row, (label, title) in enumerate(zip(labels.ids, labels.titles, strict=True)):
         for name in {label.lower(), (title or label).lower()}:
             rows[name].append(row)
-    exact, found = {label: row for row, label in enumerate(labels.ids)}, set[int]()
+    exact, found = labels.positions, set[int]()
     for name in names:
         path = Path(name)
         given = _read_names(path) if name not in exact and path.is_file() else [name]

@@ -98,7 +98,7 @@ class OpenModel:
         Raises:
             UsageError: an id is none of the run's labels.
         """
-        rows = {label: row for row, label in enumerate(self.labels.ids)}
+        rows = self.labels.positions
         for label in labels:
             if label not in rows:
                 raise UsageError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -60,11 +60,6 @@ class LoadedModel:
     def search(self) -> LabelSearch:
         """Finds labels by name."""
         return LabelSearch(self.opened.labels)
-
-    @cached_property
-    def positions(self) -> Mapping[str, int]:
-        """The position of each label."""
-        return {label: place for place, label in enumerate(self.opened.labels.ids)}
 
     def decide(self, place: int, score: float) -> str:
         """`assign`, `review` or `reject` for a label with this score."""
@@ -215,14 +210,10 @@ def _do(loaded: LoadedModel, jobs: Sequence[Waiting]) -> None:
     """Do some jobs; texts are scored together."""
     for job in jobs:
         if job.work is not None:
-            _finish([job], partial(_work_alone, loaded, job.work))
+            _finish([job], partial(map, job.work, [loaded]))
     together = [job for job in jobs if job.work is None]
     if together:
         _finish(together, lambda: _score_together(loaded, together))
-
-
-def _work_alone(loaded: LoadedModel, work: Callable[[LoadedModel], Any]) -> list[Any]:
-    return [work(loaded)]
 
 
 def _score_together(loaded: LoadedModel, jobs: Sequence[Waiting]) -> list[list[dict[str, Any]]]:
@@ -233,7 +224,7 @@ def _score_together(loaded: LoadedModel, jobs: Sequence[Waiting]) -> list[list[d
     ]
 
 
-def _finish(jobs: Sequence[Waiting], work: Callable[[], Sequence[Any]]) -> None:
+def _finish(jobs: Sequence[Waiting], work: Callable[[], Iterable[Any]]) -> None:
     """Give each job its result, or all of them the error."""
     try:
         for job, result in zip(jobs, work(), strict=True):

@@ -53,7 +53,7 @@ class Service:
         """Why these labels have their scores in a text; see `OpenModel.explain`."""
 
         def work(loaded: LoadedModel) -> list[dict[str, Any]]:
-            unknown = next((place for place, label in enumerate(labels) if label not in loaded.positions), None)
+            unknown = next((place for place, label in enumerate(labels) if label not in loaded.opened.labels.positions), None)
             if unknown is not None:
                 raise Refusal(
                     404,
@@ -78,7 +78,7 @@ class Service:
             )
         loaded = model.loaded
         labels, now = loaded.opened.labels, datetime.now().astimezone().isoformat(timespec="seconds")
-        places = {one.label: loaded.positions[one.label] for one in decisions if one.label in loaded.positions}
+        places = {one.label: place for one in decisions if (place := labels.positions.get(one.label)) is not None}
         text = document.text
         shared = {"doc_id": document.id or hashlib.sha256(text.encode()).hexdigest()[:16], "heading": "", "text": text}
         rows = [
