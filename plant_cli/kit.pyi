@@ -1,5 +1,6 @@
 # What `plant_cli.kit` offers, by the module it comes from; `kit.py` reads this file.
 from plant_cli.data.blocks import Share as Share
+from plant_cli.data.blocks import cut_blocks as cut_blocks
 from plant_cli.data.blocks import cut_by_size as cut_by_size
 from plant_cli.data.blocks import map_blocks as map_blocks
 from plant_cli.data.blocks import top_k as top_k
@@ -119,6 +120,7 @@ from plant_cli.scoring.lexical import cut_vocabulary as cut_vocabulary
 from plant_cli.scoring.lexical import cut_word as cut_word
 from plant_cli.scoring.lexical import document_frequencies as document_frequencies
 from plant_cli.scoring.lexical import inverse_frequency as inverse_frequency
+from plant_cli.scoring.lexical import inverse_lengths as inverse_lengths
 from plant_cli.scoring.lexical import join_views as join_views
 from plant_cli.scoring.lexical import leave_out_words as leave_out_words
 from plant_cli.scoring.lexical import make_vectors as make_vectors

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial, reduce
-from itertools import pairwise, repeat
+from itertools import count, pairwise, repeat
 from types import MappingProxyType
 from typing import Any
 
@@ -58,11 +58,17 @@ def weigh_counts(counts: csr_array, idf: AnyFloats | None = None) -> csr_array:
     return csr_array((values.astype(np.float32), counts.indices, counts.indptr), shape=counts.shape)
 
 
-def unit_rows(matrix: csr_array) -> csr_array:
-    """The matrix with rows scaled to length 1, float32; empty rows stay empty."""
-    lengths = np.sqrt(matrix.multiply(matrix).sum(axis=1))
-    scaled = diags_array(1.0 / np.where(lengths > 0, lengths, 1.0), dtype=np.float64) @ matrix
+def unit_rows(matrix: csr_array, scales: AnyFloats | None = None) -> csr_array:
+    """The matrix with rows scaled to length 1, float32; empty rows stay empty. `scales`: those of `inverse_lengths`, if they are known."""
+    scaled = diags_array(inverse_lengths(matrix) if scales is None else scales, dtype=np.float64) @ matrix
     return csr_array(scaled, dtype=np.float32)
+
+
+def inverse_lengths(matrix: csr_array) -> AnyFloats:
+    """What scales each row to length 1, and 1 for an empty row [B], of the type of the matrix."""
+    lengths = np.sqrt(matrix.multiply(matrix).sum(axis=1))
+    scales: AnyFloats = 1.0 / np.where(lengths > 0, lengths, 1.0)
+    return scales
 
 
 def make_vectors(counts: csr_array, idf: AnyFloats) -> csr_array:
@@ -142,7 +148,7 @@ class GramColumns(dict[str, int]):
     """The column of each n-gram. The columns of words that were cut are kept: new texts have mostly these."""
 
     def __init__(self, grams: Iterable[str]) -> None:
-        super().__init__((gram, column) for column, gram in enumerate(grams))
+        super().__init__(zip(grams, count(), strict=False))
         self._kept: dict[str, bytes] = {}
 
     def count(self, words: Sequence[str]) -> csr_array:

@@ -18,6 +18,7 @@ import json
 import re
 import sys
 import unicodedata
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
@@ -40,21 +41,37 @@ _View = tuple[_Values, _Values, float]
 _LISTED = 200  # labels that a scorer lists
 _POSTINGS, _CANDIDATES, _LABELS_COMPARED = 20_000, 300, 1_000  # of a search among very many documents, or labels
 _REVIEWED_FROM = 0.1
-_TYPES = {"F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8", "U8": "u1", "U64": "<u8", "BOOL": "?"}
 
 
 def _read_arrays(path: Path) -> dict[str, _Values]:
-    """The arrays of a file of safetensors."""
+    """The arrays of a file of safetensors, each in fewer bytes."""
     content = path.read_bytes()
     start = 8 + int.from_bytes(content[:8], "little")
     header = json.loads(content[8:start])
-    header.pop("__metadata__", None)
-    arrays = {}
-    for name, one in header.items():
-        first, last = (start + place for place in one["data_offsets"])
-        array = np.frombuffer(content[first:last], dtype=_TYPES[one["dtype"]])
-        arrays[name] = array.reshape(one["shape"])
-    return arrays
+    layouts = json.loads(json.loads(header.pop("__metadata__")["plant"])["arrays"])
+    spans = {name: [start + place for place in one["data_offsets"]] for name, one in header.items()}
+    return {name: _unpack(np.frombuffer(content[first:last], dtype=np.uint8), layouts[name]) for name, (first, last) in spans.items()}
+
+
+def _unpack(packed: _Values, layout: Mapping[str, Any]) -> _Values:
+    """Values by their first bytes, their second ones, and so on, or whole numbers by the difference of each from the one before."""
+    kind, count, pieces = np.dtype(layout["type"]), int(np.prod(layout["shape"])), np.split(packed, np.cumsum(layout["parts"])[:-1])
+    if not layout["step"]:
+        return _join(pieces, kind, count).reshape(layout["shape"])
+    others, large = layout["sizes"]
+    ones, small = np.unpackbits(_inflate(pieces[0], -(-count // 8)), count=count), _inflate(pieces[1], others)
+    more, differences = small.astype(kind), np.ones(count, dtype=kind)
+    more[small == 255] = _join(pieces[2:], kind, large)
+    differences[ones == 0] = more
+    return np.cumsum(differences * kind.type(layout["step"]), dtype=kind)
+
+
+def _join(pieces: Sequence[_Values], kind: np.dtype[Any], count: int) -> _Values:
+    return np.ascontiguousarray(np.stack([_inflate(piece, count) for piece in pieces], axis=1)).view(kind)[:, 0]
+
+
+def _inflate(piece: _Values, count: int) -> _Values:
+    return piece if len(piece) == count else np.frombuffer(zlib.decompress(piece.data), dtype=np.uint8)
 
 
 def _strings(packed: _Values) -> list[str]:
@@ -326,6 +343,18 @@ class _Vectoriser:
         return csr_array((values, columns, [0, len(values)]), shape=(1, len(self._words) + len(self._pieces)))
 
 
+def _train(tensors: _Tensors) -> csr_array:
+    """Vectors of the training documents, by which terms each has, and how often those that it has more than once."""
+    terms, sizes, weights = tensors["train.terms"], tensors["train.sizes"], tensors["idf"][tensors["train.terms"]]
+    often = np.flatnonzero(np.unpackbits(tensors["train.repeated"], count=len(terms)))
+    weights[often] *= 1 + np.log(tensors["train.counts"].astype(np.float64))
+    weights *= np.repeat(tensors["train.scales"].ravel(), sizes.ravel())
+    cells = weights * np.float32(np.sqrt(1 / sizes.shape[1])), terms, np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
+    vectors = csr_array(cells, shape=(len(sizes), len(tensors["idf"])))
+    vectors.check_format(full_check=True)
+    return vectors
+
+
 class _Nearest:
     """The nearest of very many rows: the rarest terms of a document name candidates, which are compared by all terms."""
 
@@ -375,7 +404,7 @@ def _score_linear(options: Mapping[str, Any], tensors: _Tensors) -> Callable[[Se
 def _score_neighbours(options: Mapping[str, Any], tensors: _Tensors) -> Callable[[Sequence[str]], list[_View]]:
     gold, views = _matrix("gold", tensors), range(2 if options["lead"] else 1)
     parts = [{name[2:]: part for name, part in tensors.items() if name.startswith(f"{view}.")} for view in views]
-    trained = [(_Vectoriser(part), _matrix("train", part)) for part in parts]
+    trained = [(_Vectoriser(part), _train(part)) for part in parts]
     nearest = [_Nearest(train, _CANDIDATES) for _, train in trained] if gold.shape[0] > options["exact"] else []
 
     def compare(words: Sequence[str], view: int) -> _View:

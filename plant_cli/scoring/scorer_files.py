@@ -22,6 +22,7 @@ from plant_cli.api.read_only import read_only
 from plant_cli.data.files import read_json, write_json
 from plant_cli.data.records import require_recorded, require_same, stamp
 from plant_cli.network.design import ComponentLookup
+from plant_cli.network.packed_arrays import pack_arrays, unpack_arrays
 from plant_cli.network.tensors import pack_strings, read_tensors, unpack_strings, write_tensors
 from plant_cli.scoring.calibration import Calibration, IsotonicMap
 from plant_cli.scoring.frequency_linear import FrequencyLinear
@@ -31,6 +32,7 @@ from plant_cli.scoring.known_words import KnownWords
 SCORERS_FILE = "scorers.json"
 FOLDER = "scorers"
 KNOWN_WORDS, USUAL = "known_words", ("documents", "enough", "share")
+PACKED = "arrays"  # the mark of a file that says how its arrays are packed
 SHARED_TENSORS, WORD_TENSORS = "_shared", "_words"  # no scorer can have these names
 LARGE_TENSOR = 1 << 16  # bytes from which a tensor is stored once
 TRAIN_AGAIN = "train again: plant finetune --force"
@@ -56,7 +58,8 @@ def write_scorers(
         for own, learned, stored in zip([*(one.name for one in scorers), WORD_TENSORS], tensors, elsewhere, strict=False)
     }
     for name, arrays in {**files, **({SHARED_TENSORS: shared} if shared else {})}.items():
-        write_tensors(_path(folder, name), arrays, stamp(labels=label_hash), framework="np")
+        packed, layouts = pack_arrays(arrays)
+        write_tensors(_path(folder, name), packed, {**stamp(labels=label_hash), PACKED: layouts}, framework="np")
     if not scorers:
         (folder / FOLDER).rmdir()
     content = {
@@ -165,7 +168,14 @@ def _read_tensors(folder: Path, name: str, label_hash: str) -> Tensors:
     tensors, marks = read_tensors(path, what, f"restore the file, or {TRAIN_AGAIN}", framework="np")
     require_same(marks, path=path, what=what, todo=TRAIN_AGAIN, labels=label_hash)
     require_recorded(folder, f"{FOLDER}/{path.name}")
-    return {tensor: read_only(array) for tensor, array in tensors.items()}
+    if PACKED not in marks:
+        raise ArtefactError(
+            f"{what} is stored as an earlier version of plant stored it",
+            where=str(path),
+            expected="packed arrays",
+            todo=f"{TRAIN_AGAIN}, or use the version of plant that wrote it",
+        )
+    return {tensor: read_only(array) for tensor, array in unpack_arrays(tensors, marks[PACKED]).items()}
 
 
 def _read_known(folder: Path, content: dict[str, Any], label_hash: str, shared: Tensors) -> KnownWords:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import count
+from itertools import count, pairwise
 from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, eye_array, hstack
 
 from plant_cli.api import Documents, Reason, Reporter, SilentReporter
+from plant_cli.api.scorers import short_ends
 from plant_cli.kit import (
     GramColumns,
     NearestDocuments,
@@ -21,26 +22,30 @@ from plant_cli.kit import (
     Similarity,
     choose_columns,
     count_pieces,
+    cut_blocks,
     cut_vocabulary,
     document_frequencies,
     find_pairs,
     find_words,
     inverse_frequency,
+    inverse_lengths,
     join_views,
     make_vectors,
     map_blocks,
     number_grams,
-    pack_matrix,
     pack_strings,
     stack_rows,
-    unpack_matrix,
+    unit_rows,
     unpack_strings,
+    weigh_counts,
     weigh_numbers,
 )
 
 Floats32 = npt.NDArray[np.float32]
 WORDS_GIVEN = 10  # words of a reason, of which the first telling ones are shown
 DOCUMENTS_COUNTED = 1 << 14  # that are counted at a time
+CELLS_WEIGHED = 1 << 14  # terms of documents whose weights are made at a time
+MOST_COUNTED = 1 << 20  # times that a document has a term, at most: more are stored as so many
 Loaded = TypeVar("Loaded")
 
 
@@ -69,10 +74,8 @@ class Vectoriser:
     idf: Floats32  # inverse document frequency of words, then of n-grams [V + G]
 
     @classmethod
-    def fit(
-        cls, documents: Documents, *, pieces: bool, advance: Callable[[int], None] = lambda documents: None
-    ) -> tuple[Vectoriser, csr_array]:
-        """The vectoriser of training documents, by n-grams, too, if `pieces`, and their vectors, csr [N, V + G].
+    def fit(cls, documents: Documents, *, pieces: bool, advance: Callable[[int], None] = lambda documents: None) -> Train:
+        """The vectoriser of training documents, by n-grams, too, if `pieces`, and their vectors.
 
         Terms are counted twice, block by block, so that memory holds the vectors and nothing else of their size. `advance` is told each
         time how many documents were counted.
@@ -92,13 +95,22 @@ class Vectoriser:
             for terms, frequency in zip((empty.words, grams), frequencies, strict=False)
         ]
         fitted = cls(words=empty.words, pieces=grams, idf=np.concatenate(idf).astype(np.float32))
+        sizes, scales = [], []
 
         def weigh(counted: Sequence[csr_array]) -> csr_array:
             advance(counted[0].shape[0])
-            return fitted.weigh(counted)
+            weighed = list(map(weigh_counts, counted, fitted.split_weights()))
+            scales.append(np.stack(list(map(inverse_lengths, weighed)), axis=1))
+            parts = list(map(unit_rows, weighed, scales[-1].T))
+            sizes.append(np.stack([np.diff(part.indptr) for part in parts], axis=1))
+            return join_views(parts)
 
-        vectors = map(weigh, empty.count_blocks(documents, blocks, map_blocks))
-        return fitted, stack_rows(vectors, len(documents), len(fitted.idf), cells)
+        vectors = stack_rows(map(weigh, empty.count_blocks(documents, blocks, map_blocks)), len(documents), len(fitted.idf), cells)
+        return Train(vectoriser=fitted, vectors=vectors, sizes=np.concatenate(sizes), scales=np.concatenate(scales))
+
+    def split_weights(self) -> list[Floats32]:
+        """The inverse document frequencies of words, and those of n-grams."""
+        return np.split(self.idf, [len(self.words)])
 
     def count_blocks(self, documents: Documents, blocks: Iterable[slice], share: Share = map) -> Iterator[list[csr_array]]:
         """How often each word, and each n-gram, is in each document of some blocks; `share` is like `map`."""
@@ -112,8 +124,7 @@ class Vectoriser:
 
     def weigh(self, counted: Sequence[csr_array]) -> csr_array:
         """Vectors of counts, csr [B, V + G]."""
-        parts = np.split(self.idf, [len(self.words)])
-        return join_views([make_vectors(counts, idf) for counts, idf in zip(counted, parts, strict=False)])
+        return join_views(list(map(make_vectors, counted, self.split_weights())))
 
     def transform(self, documents: Documents) -> csr_array:
         """Vectors of documents, csr [B, V + G] float32; made once, however many scorers with this vectoriser ask for them."""
@@ -152,7 +163,9 @@ class Train:
     """The training documents as vectors: one for all scorers that compare by the same terms, whether they were fitted or loaded."""
 
     vectoriser: Vectoriser  # makes vectors of other documents
-    vectors: csr_array  # csr [N, V + G] float32, rows of length 1
+    vectors: csr_array  # csr [N, V + G] float32, rows of length 1, those of words before those of n-grams
+    sizes: npt.NDArray[np.int32]  # how many words, and n-grams, of each document are stored [N, 2], or [N, 1] without n-grams
+    scales: Floats32  # what these were multiplied by, so that each part has length 1, likewise
 
     @cached_property
     def similarity(self) -> Similarity:
@@ -170,22 +183,64 @@ class Train:
 
         def make() -> Train:
             with (reporter or SilentReporter()).progress("vectors of train", len(documents), "documents") as task:
-                vectoriser, vectors = Vectoriser.fit(documents, pieces=pieces, advance=lambda count: task.advance(count / 2))
-            return cls(vectoriser=vectoriser, vectors=vectors)
+                return Vectoriser.fit(documents, pieces=pieces, advance=lambda count: task.advance(count / 2))
 
         return documents.remember(("plant_scorers.vectors", pieces), make)
 
     def tensors(self) -> dict[str, npt.NDArray[Any]]:
-        """As arrays."""
-        return {**self.vectoriser.tensors(), **pack_matrix("train", self.vectors)}
+        """As arrays: which terms each document has, and how often those that it has more than once; weights follow from this."""
+        terms, counts = self.vectors.indices, np.empty(self.vectors.nnz, dtype=np.uint32)
+        for inside, scales in _spread(self.scales, self.sizes):
+            once = self.vectoriser.idf[terms[inside]] * scales * _share(self.sizes)
+            logs = np.divide(self.vectors.data[inside], once, out=np.ones_like(once), where=once > 0) - 1
+            counts[inside] = np.minimum(np.rint(np.exp(logs.astype(np.float64))), MOST_COUNTED)
+        repeated = counts > 1
+        counts = counts[repeated].astype(np.min_scalar_type(counts.max(initial=1)))
+        return {
+            **self.vectoriser.tensors(),
+            "train.terms": terms,
+            "train.repeated": np.packbits(repeated),
+            "train.counts": counts,
+            "train.sizes": self.sizes,
+            "train.scales": self.scales,
+        }
 
     @classmethod
     def load(cls, tensors: Mapping[str, npt.NDArray[Any]]) -> Train:
         """From arrays; the one that was loaded before, if it has the same."""
+        terms, counts, sizes, scales = (tensors[f"train.{name}"] for name in ("terms", "counts", "sizes", "scales"))
+        idf, values, ends = tensors["idf"], np.empty(len(terms), dtype=np.float32), np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
+        repeated, done = tensors["train.repeated"], 0
+        logs = 1 + np.log(np.arange(1, 1 + min(MOST_COUNTED, counts.max(initial=1)), dtype=np.float64))
+        for inside, spread in _spread(scales, sizes):
+            bits = np.unpackbits(repeated[inside.start // 8 : -(-inside.stop // 8)])[inside.start % 8 :][: len(spread)]
+            weights, often = idf[terms[inside]], np.flatnonzero(bits.view(np.bool_))
+            weights[often] *= logs[counts[done : done + len(often)] - 1]
+            done += len(often)
+            weights *= spread
+            np.multiply(weights, _share(sizes), out=values[inside])  # after the other product, as `join_views` has it
+        if (done, ends[-1]) != (len(counts), len(terms)):
+            raise ValueError("counts of other terms")
+        vectors = csr_array((values, terms, short_ends(ends)), shape=(len(sizes), len(idf)))
+        vectors.check_format(full_check=True)  # columns beyond the last one would be read outside of the memory
         return _load_once(
-            [tensors[name] for name in ("words", "pieces", "idf", "train.data", "train.indices", "train.indptr")],
-            lambda: cls(vectoriser=Vectoriser.load(tensors), vectors=unpack_matrix("train", tensors)),
+            [*(tensors[name] for name in ("words", "pieces", "idf")), vectors.data, vectors.indices, vectors.indptr],
+            lambda: cls(vectoriser=Vectoriser.load(tensors), vectors=vectors, sizes=sizes, scales=scales),
         )
+
+
+def _share(sizes: npt.NDArray[np.integer[Any]]) -> np.float32:
+    """What the parts of a document, words and n-grams, are multiplied by, so that both together have length 1."""
+    return np.float32(np.sqrt(1 / sizes.shape[1]))
+
+
+def _spread(scales: Floats32, sizes: npt.NDArray[np.integer[Any]]) -> Iterator[tuple[slice, Floats32]]:
+    """The stored terms of some documents after those of others, and what each was multiplied by in its part of the document."""
+    last = 0
+    for rows in pairwise(cut_blocks(sizes.sum(axis=1), CELLS_WEIGHED)):
+        spread = np.repeat(scales[slice(*rows)].ravel(), sizes[slice(*rows)].ravel())
+        first, last = last, last + len(spread)
+        yield slice(first, last), spread
 
 
 def _count_terms(columns: npt.NDArray[np.integer[Any]], words: int, pieces: csr_array | None, counts: csr_array) -> list[csr_array]:

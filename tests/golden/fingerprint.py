@@ -22,8 +22,10 @@ from typing import Any
 
 import polars as pl
 import torch
-from safetensors.torch import load_file
 from threadpoolctl import threadpool_info
+
+from plant_cli.network.packed_arrays import unpack_arrays
+from plant_cli.network.tensors import read_tensors
 
 HERE = Path(__file__).parent
 RECORD = HERE / "fingerprint.json"
@@ -118,10 +120,19 @@ def hash_content(path: Path) -> str | None:
     if path.suffix == ".parquet":
         return hash_frame(pl.read_parquet(path).drop(LATER, strict=False))
     if path.suffix == ".safetensors":
-        return hash_tensors(load_file(path))
+        return hash_tensors(read_content(path))
     if path.name in FIGURES:
         return hash_json([keep_numbers(json.loads(line)) for line in read_documents(path)])
     return hashlib.sha256(path.read_bytes()).hexdigest() if path.suffix == ".tsv" else None
+
+
+def read_content(path: Path) -> Mapping[str, torch.Tensor]:
+    """The tensors of a file, unpacked where they are packed."""
+    tensors, marks = read_tensors(path, "tensors", "")
+    if "arrays" in marks:
+        arrays = unpack_arrays({name: tensor.numpy() for name, tensor in tensors.items()}, marks["arrays"])
+        return {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
+    return tensors
 
 
 def read_documents(path: Path) -> Iterable[str]:

@@ -17,6 +17,8 @@ from plant_analysers.plugin import ALGORITHMS
 from plant_cli import fit, load
 from plant_cli.data.languages import FUNCTION_WORDS, describe_languages, find_language
 from plant_cli.data.words import spell
+from plant_cli.network.packed_arrays import pack_arrays
+from plant_cli.network.tensors import write_tensors
 from plant_cli.scoring import read_model
 from plant_cli.scoring.read_model import Model
 
@@ -129,9 +131,10 @@ def test_a_damaged_file_ends_in_one_line(
 
 
 def test_arrays_of_every_type_are_read(tmp_path: Path) -> None:
-    from safetensors.numpy import save_file
-
     arrays = {kind: np.arange(6).reshape(2, 3).astype(kind) for kind in ("f4", "f8", "i4", "i8", "u1", "u8", "?")}
-    save_file(arrays, tmp_path / "a.safetensors", metadata={"plant": "{}"})
-    found = read_model._read_arrays(tmp_path / "a.safetensors")
-    assert {name: array.tolist() for name, array in found.items()} == {name: array.tolist() for name, array in arrays.items()}
+    arrays |= {f"{kind} {step}": np.cumsum([0, 1, 1, 300, 7, -9])[::step].astype(kind) for kind in ("i4", "i8") for step in (1, -1)}
+    arrays["deflated"] = np.arange(100_000) * 3
+    packed, layouts = pack_arrays(arrays)
+    write_tensors(tmp_path / "a.safetensors", packed, {"arrays": layouts}, framework="np")
+    for name, found in read_model._read_arrays(tmp_path / "a.safetensors").items():
+        assert (found.dtype, found.tolist()) == (arrays[name].dtype, arrays[name].tolist()), name

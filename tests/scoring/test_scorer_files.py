@@ -13,7 +13,8 @@ import pytest
 
 from plant_cli.api import ArtefactError, Choice
 from plant_cli.data.labels import LabelTable
-from plant_cli.network.tensors import pack_strings
+from plant_cli.data.records import stamp
+from plant_cli.network.tensors import pack_strings, write_tensors
 from plant_cli.registry import installed
 from plant_cli.scoring.calibration import Calibration, IsotonicMap
 from plant_cli.scoring.frequency_linear import FrequencyLinear
@@ -144,9 +145,9 @@ def test_large_tensors_that_several_scorers_have_are_stored_once(tmp_path: Path)
     }
     write(tmp_path, combine(tensors))
     sizes = {path.stem: path.stat().st_size for path in (tmp_path / "scorers").iterdir()}
-    assert sizes["_shared"] == pytest.approx(vectors.nbytes, rel=0.01)
+    assert 0.8 * vectors.nbytes < sizes["_shared"] < vectors.nbytes
     assert sizes["linear"] < 1000
-    assert sizes["neighbours"] == pytest.approx(others.nbytes, rel=0.01)
+    assert 0.8 * others.nbytes < sizes["neighbours"] < others.nbytes
     found = read_tensors(tmp_path)
     for one, own in zip(found, tensors.values(), strict=True):
         assert one.keys() == own.keys()
@@ -175,6 +176,14 @@ def test_scorers_of_an_earlier_attempt_are_taken_away(tmp_path: Path) -> None:
 
 def test_a_folder_without_the_file_has_nothing(tmp_path: Path) -> None:
     assert read(tmp_path) is None
+
+
+def test_arrays_as_they_were_stored_before_are_refused(tmp_path: Path) -> None:
+    write(tmp_path, STORED)
+    write_tensors(tmp_path / "scorers" / "words.safetensors", {"idf": np.array([1.5])}, stamp(labels=LABELS.hash), framework="np")
+    with pytest.raises(ArtefactError, match="the scorer 'words' is stored as an earlier version of plant stored it") as refused:
+        read(tmp_path)
+    assert "plant finetune --force" in refused.value.todo
 
 
 def test_another_label_order_is_refused(tmp_path: Path) -> None:

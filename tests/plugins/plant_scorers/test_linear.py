@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from plant_scorers import LinearOptions
 from plant_scorers.linear import LinearScorer, fit
-from plant_scorers.vectors import Vectoriser
+from plant_scorers.vectors import Train
 from scipy.sparse import csr_array
 
 from plant_cli.api import ComponentError, Reason
@@ -24,7 +24,7 @@ def weights(**options: object) -> np.ndarray:
 
 def test_weights_solve_the_normal_equations() -> None:
     given = sample_scorer_input()
-    x = Vectoriser.fit(given.documents, pieces=False)[1].toarray().astype(np.float64)
+    x = Train.fit(given.documents, pieces=False).vectors.toarray().astype(np.float64)
     for found, label in zip(weights(pieces=False, strength=0.5, terms=1000), given.gold.toarray().T, strict=True):
         chosen = np.flatnonzero(label @ x)
         own, mass = x[:, chosen], (x[label > 0] ** 2).sum() / label.sum()

@@ -13,7 +13,8 @@ from plant_cli.testing.scorer_checks import SCORER_TEXTS, TRAIN, read_sample
 
 @pytest.mark.parametrize("pieces", [False, True])
 def test_vectors_have_length_one_and_are_the_same_later(pieces: bool) -> None:
-    vectoriser, train = Vectoriser.fit(read_sample(TRAIN), pieces=pieces)
+    fitted = Train.fit(read_sample(TRAIN), pieces=pieces)
+    vectoriser, train = fitted.vectoriser, fitted.vectors
     np.testing.assert_allclose(np.sqrt((train.toarray() ** 2).sum(axis=1)), 1, atol=1e-5)
     np.testing.assert_allclose(vectoriser.transform(read_sample(TRAIN)).toarray(), train.toarray(), atol=1e-6)
     again = Vectoriser.load(vectoriser.tensors())
@@ -39,8 +40,29 @@ def test_vectors_are_made_once_for_all_that_ask_for_them() -> None:
 
 
 @pytest.mark.parametrize("pieces", [False, True])
+def test_counts_say_as_much_as_weights(pieces: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plant_scorers.vectors.CELLS_WEIGHED", 50)
+    texts = ["", "a a a", "often " * 301, *(f"{one} everywhere" for one in TRAIN)]  # a word of every document has weight 0
+    fitted = Train.fit(read_sample([f"everywhere {text}" for text in texts]), pieces=pieces)
+    tensors = fitted.tensors()
+    assert (tensors["train.counts"].dtype, tensors["train.counts"].max()) == (np.uint16, 301)
+    loaded = Train.load(tensors)
+    for name in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(loaded.vectors, name), getattr(fitted.vectors, name))
+    for name, tensor in loaded.tensors().items():
+        np.testing.assert_array_equal(tensor, tensors[name])
+
+
+@pytest.mark.parametrize("change", [{"counts": -1}, {"terms": -1}, {"sizes": -1}, {"repeated": -1}], ids=str)
+def test_counts_that_do_not_fit_are_refused(change: dict[str, int]) -> None:
+    tensors = Train.fit(read_sample(["fever fever cough", "ache"]), pieces=False).tensors()
+    with pytest.raises((ValueError, IndexError)):
+        Train.load({**tensors, **{f"train.{name}": tensors[f"train.{name}"][:end] for name, end in change.items()}})
+
+
+@pytest.mark.parametrize("pieces", [False, True])
 def test_what_terms_add_is_shared_by_the_words_that_have_them(pieces: bool) -> None:
-    vectoriser, _ = Vectoriser.fit(read_sample(["fever fevers ab", "cough"]), pieces=pieces)
+    vectoriser = Train.fit(read_sample(["fever fevers ab", "cough"]), pieces=pieces).vectoriser
     document = read_sample(["other", "fever fever feverish ab"]).take(np.array([1]))
     vector = vectoriser.transform(document)
     weights = np.random.default_rng(0).random((2, vector.shape[1]))
