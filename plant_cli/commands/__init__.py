@@ -236,14 +236,15 @@ SPECS = (
         options=options.LabelsApplyOptions,
         run="plant_cli.commands.labels_edited:apply",
         help="Edits are made in the order of the rows: add, title, rename, merge, split, retire; example: a text that has the label. "
-        "Scorers are fitted anew, in seconds. A network goes on from its weights and trains again: known labels keep their rows, new ones "
-        "start from their title. A label keeps its id when it is renamed.",
+        "Scorers are fitted anew, in seconds. A network stays as it is: new labels get rows from their titles and examples, without "
+        "training. A label keeps its id when it is renamed.",
         sections=("machine",),
         writes=False,
         locks=True,
         examples=(
             "plant labels apply plant-run label-edits.csv --run edited",
             "plant labels apply edited more-edits.csv --run edited-again",
+            "plant labels apply plant-run label-edits.csv --run trained --train",
         ),
     ),
     by_hand(

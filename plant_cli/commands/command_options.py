@@ -490,6 +490,7 @@ class LabelsApplyOptions(Options):
 
     path: str = option(help="The run with the model; it does not change.", argument=True, path=True)
     edits: str = option(help="The edits: a table, JSON lines or YAML of edit, label, title, into and others.", argument=True, path=True)
+    train: bool = everyday(False, "Train the network again, with all labels (default: it stays as it is, and new labels get rows).")
 
 
 class ReviewExportOptions(Options):

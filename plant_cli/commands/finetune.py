@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from plant_cli.api import Column, Result, StageContext, Table
 from plant_cli.api.context import Cell, with_tag
 from plant_cli.api.functions import Named
+from plant_cli.runs.folder import StageFolder
 from plant_cli.runs.session import open_session
 from plant_cli.scoring.calibration import FLATTEST, Calibrated, find_flattest
 from plant_cli.scoring.decisions import describe_source, describe_tuning
 from plant_cli.scoring.excluded_labels import find_excluded
+from plant_cli.scoring.models import has_network
 from plant_cli.scoring.predictions import ALL_PARTS
 from plant_cli.scoring.scorer_fitting import FusionFit
 from plant_cli.training.judging import VALIDATION_METRICS, Gain
@@ -24,7 +26,9 @@ def run(context: StageContext, options: FinetuneOptions) -> Result:
     """Fine-tune, keep the best epoch on validation, and tune the decision threshold there; or fit scorers alone."""
     corpus, tag, seed = context.corpus(), context.tag, context.machine.seed
     find_excluded(options.exclude, corpus.labels)  # a name that no label has is told before hours of training
-    if not options.network:
+    before = StageFolder(context.folder).usable()
+    scorers_alone = before.is_done() and not has_network(before.path)  # as where the network did not add to them
+    if not options.network or (options.only_new and scorers_alone):
         stage = StageInputs(corpus=corpus, machine=context.machine, session=open_session(context), component=context.component)
         return _report_scorers(finetune_scorers(stage, options), options, seed, tag)
     result: Result = NETWORKED(context, options)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plant_cli.api import Column, Result, StageContext, Table
+from plant_cli.api import Column, Result, StageContext, Table, UsageError
 from plant_cli.api.context import with_tag
 from plant_cli.commands.finetune import describe_gain, describe_threshold, list_scorers, tabulate_parts, tell_calibration
 from plant_cli.data.changed_labels import read_label_edits
@@ -27,13 +27,21 @@ def run_network(context: StageContext, options: FinetuneOptions) -> Result:
     """Fine-tune, keep the best epoch on validation, and tune the decision threshold there."""
     corpus, tag, seed = context.corpus(), context.tag, context.machine.seed
     relevance = context.input("mig") if options.needs_relevance else context.find_input("mig")
-    planted = context.input("pretrain-attn", options.planted) if options.init == "planted" else None
+    earlier = _find_earlier(context, stays=options.only_new)
+    if options.only_new and earlier is None:
+        raise UsageError(
+            "there is no trained network that new labels could be added to",
+            where="finetune, option only_new",
+            expected="a run whose labels have changed since its network was trained",
+            todo="plant labels apply RUN EDITS --run NEW; without --only-new a network is trained",
+        )
+    planted = context.input("pretrain-attn", options.planted) if options.starts_planted else None
     statistics = None if relevance is None else load_statistics(relevance, corpus)
-    inputs = Inputs.of(context, statistics=statistics, planted=planted, earlier=_find_earlier(context))
+    inputs = Inputs.of(context, statistics=statistics, planted=planted, earlier=earlier)
     return _report(finetune(inputs, options), options, seed, tag)
 
 
-def _find_earlier(context: StageContext) -> EarlierNetwork | None:
+def _find_earlier(context: StageContext, *, stays: bool) -> EarlierNetwork | None:
     """The network that is being replaced, if the corpus has grown since; None if its labels are not known, or none is part of the model."""
     folder = StageFolder(context.folder).usable().path
     if not context.request.grow or folder == context.folder or not (folder / WEIGHTS).exists():
@@ -48,8 +56,9 @@ def _find_earlier(context: StageContext) -> EarlierNetwork | None:
     origins = {} if edits is None else read_label_edits(Path(edits)).origins
     found = ([label, *origins.get(label, ())] for label in context.corpus().labels.ids)
     rows = np.array([next((row_of[name] for name in names if name in row_of), -1) for names in found], dtype=np.int64)
-    earlier = EarlierNetwork(folder=folder, labels=len(before), rows=rows)
-    context.reporter.note(f"the network goes on from its weights; {earlier.new_labels:,} of {len(rows):,} labels are new to it")
+    earlier = EarlierNetwork(folder=folder, labels=len(before), rows=rows, stays=stays)
+    how = "stays as it is" if stays else "goes on from its weights"
+    context.reporter.note(f"the network {how}; {earlier.new_labels:,} of {len(rows):,} labels are new to it")
     return earlier
 
 
@@ -68,8 +77,9 @@ def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | 
         tell_calibration(reached.calibrated),
         *([] if reached.gain is None else [describe_gain(reached.gain, left_out=reached.left_out)]),
         conditions,
+        *([reached.speed.note] if outcome.epochs else []),
     ]
-    tables = [Table(title="Fine-tuning (validation)", columns=columns, rows=rows, notes=[*notes, reached.speed.note])]
+    tables = [Table(title="Fine-tuning (validation)", columns=columns, rows=rows, notes=notes)]
     figures = {name: reached.figures.get(name, outcome.kept[name]) for name in shown}
     if reached.parts:
         tables.append(

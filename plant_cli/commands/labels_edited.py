@@ -31,7 +31,8 @@ from plant_cli.runs.lock import hold_lock
 OF_EACH_KIND = 5  # edits of a kind in the table
 FEWEST_FOUND = 0.5  # share of the labels in the new vocabulary below which it may be another one
 KEPT_EDITS = "label-edits.csv"
-REMADE = ("mig", "pretrain-attn", "finetune", "predict", "eval")  # stages that the new run has anew, where the other one has them
+PLANTED = "pretrain-attn"  # of a network that is trained again
+REMADE = ("mig", PLANTED, "finetune", "predict", "eval")  # stages that the new run has anew, where the other one has them
 Row = dict[str, str | None]
 
 
@@ -159,7 +160,7 @@ def apply(context: StageContext, options: LabelsApplyOptions) -> Result:
         )
     rows = read_edit_rows(Path(options.edits))
     edits = _check(context, source, rows, options.edits)
-    file = target / KEPT_EDITS
+    file, kept = target / KEPT_EDITS, [name for name in REMADE if options.train or name != PLANTED]
     if target.exists() and any(target.iterdir()):
         if not file.exists() or read_edit_rows(file) != _all_rows(source, rows):
             raise UsageError(
@@ -169,13 +170,14 @@ def apply(context: StageContext, options: LabelsApplyOptions) -> Result:
                 todo="name another one: --run NEW",
             )
     else:
-        _copy(source, target, rows)
+        _copy(source, target, rows, kept)
     flags = {
         **{name: given for name, given in context.request.flags.items() if name == "machine"},
         "data": {"label_edits": str(file.absolute())},
+        "finetune": {"only_new": not options.train},
     }
     request = replace(context.request, resume=True, grow=True, force=True, recipe=None, flags=flags)
-    stages = [name for name in REMADE if (target / name).is_dir()]
+    stages = [name for name in kept if (target / name).is_dir()]
     try:
         results = {name: context.runner.run_stage(request, name) for name in stages}
     except Interrupted as error:
@@ -229,13 +231,13 @@ def _all_rows(source: Run, rows: Sequence[Row]) -> list[Row]:
     return [*([] if before is None else read_edit_rows(Path(before))), *rows]
 
 
-def _copy(source: Run, target: Path, rows: Sequence[Row]) -> None:
-    """A copy of what the new run goes on from."""
+def _copy(source: Run, target: Path, rows: Sequence[Row], stages: Sequence[str]) -> None:
+    """A copy of what the new run goes on from, some stages among it."""
     with hold_lock(source.path, "labels apply"):
         partial = target.with_name(f".{target.name}.partial")
         remove(partial)
         partial.mkdir(parents=True)
-        for name in ("corpus", CACHE, *REMADE):
+        for name in ("corpus", CACHE, *stages):
             if (source.path / name).is_dir():
                 shutil.copytree(source.path / name, partial / name, ignore=shutil.ignore_patterns(".*"))
         for name in (HEADER_NAME, "recipe.yaml"):

@@ -22,7 +22,7 @@ def require_planted(context: StageContext, options: FinetuneOptions) -> None:
     if not options.network:
         return
     try:
-        planting = options.init == "planted"
+        planting = options.starts_planted
         if options.needs_relevance or (planting and context.find_input("pretrain-attn", options.planted) is None):
             context.input("mig")
         if planting:

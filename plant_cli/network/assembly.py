@@ -230,6 +230,7 @@ class EarlierNetwork:
     folder: Path  # of its weights
     labels: int  # how many it has
     rows: npt.NDArray[np.int64]  # of each present label its row in the earlier label tables; −1: it is new [L]
+    stays: bool = False  # whether it is not trained further: new labels get rows, and nothing else changes
 
     @property
     def new_labels(self) -> int:

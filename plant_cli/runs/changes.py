@@ -184,6 +184,7 @@ def _differences(prefix: str, before: Mapping[str, Any], now: Mapping[str, Any])
 
 
 OF_INPUTS = ("its input ", "the contents of ", "it judged ", GROWN)  # how changes begin that are not of options
+OF_GROWTH = ("data.", "only_new ")  # and those that `--continue` may bring
 FILES_NAMED = 3  # files in a message
 
 
@@ -218,7 +219,7 @@ def decide_start(request: Request, step: Step, folder: StageFolder, run: Run, *,
         refuse_missing_file(name)
     if record is not None and not done and request.resume and not changes and folder.holds_work():
         return "resume", record
-    follows = request.grow and bool(changes) and all(change.startswith((*OF_INPUTS, "data.")) for change in changes)
+    follows = request.grow and bool(changes) and all(change.startswith((*OF_INPUTS, *OF_GROWTH)) for change in changes)
     if request.force or not (done or folder.holds_work()) or (done and ((step.spec.looks and not request.resume) or follows)):
         return "fresh", record
     if record is None:

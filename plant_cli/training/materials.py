@@ -330,7 +330,8 @@ def set_up(given: Inputs, options: TrainingOptions, *, freeze_backbone: bool, ti
     (train, words), (validation, validation_words) = (
         (corpus.split(name), given.words(name) if given.statistics is not None or network.needs_words else None) for name in SPLITS[:2]
     )
-    bare = 0 in corpus.labels.train_counts and not isinstance(corpus, TrainingPart)  # there the run has documents of such a label
+    stays = given.earlier is not None and given.earlier.stays  # no title is trained on
+    bare = 0 in corpus.labels.train_counts and not isinstance(corpus, TrainingPart) and not stays  # a part has no documents of some label
     if titles or bare:
         documents = len(train)
         train = add_titles(train, corpus.labels, given.session.reporter, every=titles)

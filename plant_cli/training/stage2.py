@@ -23,6 +23,7 @@ from plant_cli.api import (
     Reading,
     Reporter,
     ShortlistSpec,
+    SparseDecoder,
     Split,
     UsageError,
 )
@@ -38,6 +39,7 @@ from plant_cli.scoring.scorer_fitting import FusionFit
 from plant_cli.training.judging import Gain
 from plant_cli.training.loop import Plan, TrainingLoop, TrainingResult
 from plant_cli.training.materials import Inputs, Setup, build_loss, require_same_network, set_up
+from plant_cli.training.new_labels import plant_new_labels
 from plant_cli.training.optimiser import Rates, decide_sparse
 from plant_cli.training.planting import AttentionMeasure, Planter, planted_loss
 from plant_cli.training.prototypes import SHARPNESSES, Prototypes
@@ -295,11 +297,11 @@ def warn_of_lost_order(name: str, before: Mapping[str, float], now: Mapping[str,
         )
 
 
-def _go_on(earlier: EarlierNetwork, network: Network, prototypes: Prototypes | None, monitor: Monitor, figure: str) -> dict[str, float]:
-    """The figures of an earlier network on the corpus that has grown; tables of new labels start from prototypes."""
-    if prototypes is not None and earlier.new_labels:
-        prototypes.choose_sharpness(monitor.validation, figure, (1.0,))
-        earlier.carry_over(network)
+def _go_on(earlier: EarlierNetwork, given: Inputs, setup: Setup, room: Room, monitor: Monitor) -> dict[str, float]:
+    """The figures of an earlier network on the corpus that has grown, with rows of new labels."""
+    decoder = setup.network.decoder
+    if earlier.new_labels and (earlier.stays or (isinstance(decoder, PlantableDecoder) and isinstance(decoder, SparseDecoder))):
+        plant_new_labels(earlier, setup.network, setup.train, given.corpus, setup.hardware, room, given.session)
     return monitor()
 
 
@@ -373,7 +375,7 @@ def _train(given: Inputs, options: FinetuneOptions, setup: Setup, step: FineTuni
         )
     plan = Plan(
         options=options,
-        epochs=options.epochs,
+        epochs=0 if given.earlier is not None and given.earlier.stays else options.epochs,
         monitor=options.monitor,
         rates=Rates(
             head=RATE_HEAD.choose(options.rate_head, planted=planted),
@@ -410,6 +412,6 @@ def _train(given: Inputs, options: FinetuneOptions, setup: Setup, step: FineTuni
 
     plant = None if prototypes is None else start
     if given.earlier is not None:
-        plant = partial(_go_on, given.earlier, setup.network, prototypes, monitor, options.monitor)
+        plant = partial(_go_on, given.earlier, given, setup, room, monitor)
     training = TrainingLoop(given.session, setup.network, setup.hardware, plan, setup.lengths, ROLES)
     return training.run(step, monitor, plant=plant, memory=monitor.validation.memory)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+import torch
 from builders import read_stage, run_at
 from laboratory import CLINIC
 
@@ -72,8 +74,8 @@ def diff(model: Path, folder: Path, vocabulary: str = VOCABULARY, reporter: Sile
     return run_at(folder / "unused", "labels diff", flags={"labels diff": given}, reporter=reporter or SilentReporter())
 
 
-def apply(model: Path, edits: Path, target: Path, reporter: SilentReporter | None = None) -> Any:
-    flags = {"labels apply": {"path": str(model), "edits": str(edits)}}
+def apply(model: Path, edits: Path, target: Path, reporter: SilentReporter | None = None, **options: bool) -> Any:
+    flags = {"labels apply": {"path": str(model), "edits": str(edits), **options}}
     return run_at(target, "labels apply", flags=flags, reporter=reporter or SilentReporter())
 
 
@@ -178,10 +180,32 @@ def test_a_network_keeps_its_rows_and_gives_one_to_the_successor_of_a_label(mode
     for stage in ("mig", "pretrain-attn", "finetune"):
         run_at(tmp_path / "net", stage, f"data.path={model.parent / 'corpus'}", *CLINIC[1:])
     (tmp_path / "edits.csv").write_text("edit,label,title,into\nadd,n,kidney stone,\nmerge,b,,n\nadd,k,bad cough,\nretire,c,,\n")
-    reporter = SilentReporter()
-    apply(tmp_path / "net", tmp_path / "edits.csv", tmp_path / "edited", reporter)
-    assert "the network goes on from its weights; 1 of 10 labels are new to it" in reporter.notes
-    assert read_stage(tmp_path / "edited", "finetune")["status"] == "done"
+    for options, how, stays in (({}, "stays as it is", True), ({"train": True}, "goes on from its weights", False)):
+        reporter, target = SilentReporter(), tmp_path / how
+        apply(tmp_path / "net", tmp_path / "edits.csv", target, reporter, **options)
+        assert f"the network {how}; 1 of 10 labels are new to it" in reporter.notes
+        assert (target / "pretrain-attn").exists() == (not stays)
+        assert (read_stage(target, "finetune")["summary"]["epochs"] == 0) == stays
+        rows = {}
+        for run in (tmp_path / "net", target):
+            opened = open_model(run)
+            network: Any = opened.model
+            rows[run] = dict(zip(opened.labels.ids, network.network.decoder.get_buffer("directions"), strict=True))
+        pairs = [*zip("adefghij", "adefghij", strict=True), ("n", "b")]
+        same = [torch.equal(rows[target][label], rows[tmp_path / "net"][old]) for label, old in pairs]
+        assert all(same) or not stays  # an epoch that is not better is not kept
+
+
+def test_a_run_of_scorers_stays_one_and_a_new_run_has_no_labels_to_add(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "edits.csv").write_text("edit,label,title\nadd,k,cough\n")
+    shutil.copytree(model, tmp_path / "left")
+    record = json.loads((tmp_path / "left" / "finetune" / "stage.json").read_text())
+    record["options"]["network"] = True  # as --only-if-better leaves it where the network does not add
+    (tmp_path / "left" / "finetune" / "stage.json").write_text(json.dumps(record))
+    apply(tmp_path / "left", tmp_path / "edits.csv", tmp_path / "new")
+    assert suggest(tmp_path / "new", "a bad cough")[0] == "k"
+    with pytest.raises(UsageError, match="no trained network that new labels could be added to"):
+        run_at(tmp_path / "other", "finetune", f"data.path={model.parent / 'corpus'}", "finetune.only_new=true", *CLINIC[1:])
 
 
 def test_what_cannot_be_edited_changes_nothing(model: Path, tmp_path: Path) -> None:
