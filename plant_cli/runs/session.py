@@ -44,6 +44,7 @@ class Interruption:
         around = getattr(self._before.get(number), "__self__", None)
         if isinstance(around, Interruption):  # the command that runs several stages has to stop, too
             around._catch(number, frame)
+            return
         with suppress(OSError, RuntimeError):  # the terminal may be gone, or in the middle of another line
             self._tell("Stopping at the next point from which --resume can continue; once more (Ctrl-C) stops at once")
 
