@@ -113,6 +113,7 @@ from plant_cli.relevance.mutual_information import divide_by_joint_entropy as di
 from plant_cli.relevance.mutual_information import entropy as entropy
 from plant_cli.relevance.mutual_information import mutual_information as mutual_information
 from plant_cli.scoring.lexical import GramColumns as GramColumns
+from plant_cli.scoring.lexical import count_in_blocks as count_in_blocks
 from plant_cli.scoring.lexical import count_pieces as count_pieces
 from plant_cli.scoring.lexical import cut_documents as cut_documents
 from plant_cli.scoring.lexical import cut_leads as cut_leads
@@ -131,6 +132,7 @@ from plant_cli.scoring.lexical import stack_rows as stack_rows
 from plant_cli.scoring.lexical import unit_rows as unit_rows
 from plant_cli.scoring.lexical import weigh_counts as weigh_counts
 from plant_cli.scoring.lexical import weigh_numbers as weigh_numbers
+from plant_cli.scoring.lexical import word_frequencies as word_frequencies
 from plant_cli.scoring.nearest import NearestDocuments as NearestDocuments
 from plant_cli.scoring.nearest import share_labels as share_labels
 from plant_cli.scoring.ridge import Similarity as Similarity

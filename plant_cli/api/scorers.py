@@ -69,10 +69,10 @@ class Documents:
         """The documents of these rows [b], with the same vocabulary."""
         import numpy as np
 
-        lengths = np.diff(self.ends)[rows]
-        ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        places = np.arange(ends[-1]) - np.repeat(ends[:-1] - self.ends[:-1][rows], lengths)
-        return type(self)(vocabulary=self.vocabulary, numbers=self.numbers[places], ends=ends)
+        starts, stops = self.ends[:-1][rows], self.ends[1:][rows]
+        parts = [self.numbers[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
+        numbers = np.concatenate([self.numbers[:0], *parts])
+        return type(self)(vocabulary=self.vocabulary, numbers=numbers, ends=np.append(0, np.cumsum(stops - starts)))
 
 
 def short_ends(ends: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.integer[Any]]:

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, compress
 from typing import Any
 
 import numpy as np
@@ -231,9 +231,9 @@ def join_documents(parts: Sequence[Documents]) -> Documents:
 
 def drop_unused(documents: Documents) -> Documents:
     """The same documents with a vocabulary of their own words alone."""
-    used, numbers = np.unique(documents.numbers, return_inverse=True)
-    vocabulary = tuple(documents.vocabulary[number] for number in used.tolist())
-    return Documents(vocabulary=vocabulary, numbers=numbers.astype(np.int32), ends=documents.ends)
+    used = np.bincount(documents.numbers, minlength=len(documents.vocabulary)) > 0
+    numbers = (np.cumsum(used, dtype=np.int32) - 1)[documents.numbers]
+    return Documents(vocabulary=tuple(compress(documents.vocabulary, used)), numbers=numbers, ends=documents.ends)
 
 
 def count_known(documents: Documents, columns: Mapping[str, int]) -> csr_array:

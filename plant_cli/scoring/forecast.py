@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from plant_cli.api import Documents, Reporter, ResourceError
 from plant_cli.api.options import FIXED_SEED
@@ -18,6 +19,7 @@ from plant_cli.scoring.lexical import EDGE, LONGEST, SHORTEST
 DOCUMENTS_REFITTED = 50_000  # training documents beyond which a scorer is fitted once: without those whose scores teach the weights
 TOLD_FROM = 20_000  # training documents from which on the user is told how long it takes
 TEXTS_LOOKED_INTO = 1000  # of a corpus
+DOCUMENTS_LOOKED_INTO = 10_000  # whose words are known
 BYTES_OF_PROCESS, BYTES_AT_LEAST, BYTES_AT_REST = 350_000_000, 1_000_000_000, 1_250_000_000  # at least: with the smallest blocks
 BYTES_UNDER_WAY, BYTES_OF_A_CELL = 200, 60  # in blocks, and throughout; measured with 25,000 to 390,000 documents
 BYTES_OF_A_LABELS_WORD = 22  # of a label and a word of its documents, in `words`
@@ -69,7 +71,8 @@ TO_CHANGE = (
 
 def require_resources(words: Documents, labels: float, limit: int | None, free: int, free_disk: int, reporter: Reporter) -> None:
     """Tell what many documents of so many labels each take; refuse what is above the limit, warn of more than is free."""
-    forecast = Forecast.of(words, labels, limit=limit)
+    sample = words if len(words) <= TOLD_FROM else words.take(_draw_rows(len(words), DOCUMENTS_LOOKED_INTO))
+    forecast = Forecast.of(sample, labels, len(words), limit)
     if limit is not None and forecast.memory > limit:
         raise ResourceError(
             f"the scorers need about {show_size(forecast.memory)} of memory for {len(words):,} documents",
@@ -87,11 +90,15 @@ def require_resources(words: Documents, labels: float, limit: int | None, free: 
         reporter.warn(f"the scorers may need {show_size(forecast.disk)}, and {where}: choose another disk with --run DIR, {TO_CHANGE}")
 
 
+def _draw_rows(documents: int, drawn: int) -> npt.NDArray[np.int64]:
+    return np.sort(np.random.default_rng(FIXED_SEED).permutation(documents)[:drawn])
+
+
 def find_effort(texts: Sequence[str], labels: float) -> Iterator[Finding]:
     """A note on what fitting scorers on the texts of train, of so many labels each, takes, if they are many; from a sample."""
     if len(texts) >= TOLD_FROM:
-        rows = np.sort(np.random.default_rng(FIXED_SEED).permutation(len(texts))[:TEXTS_LOOKED_INTO])
-        words = number_words(spell(text, DEFAULT_RULE) for text in take_texts(texts, rows.tolist()))
+        rows = _draw_rows(len(texts), TEXTS_LOOKED_INTO).tolist()
+        words = number_words(spell(text, DEFAULT_RULE) for text in take_texts(texts, rows))
         yield Finding(
             what=f"training documents: `plant finetune --no-network` takes {Forecast.of(words, labels, len(texts))}",
             where="train",

@@ -26,7 +26,7 @@ from scipy.special import logit
 from plant_cli.api import Documents, Reporter
 from plant_cli.api.options import FIXED_SEED
 from plant_cli.data.words import find_words
-from plant_cli.scoring.lexical import EDGE, document_frequencies
+from plant_cli.scoring.lexical import EDGE, word_frequencies
 from plant_cli.scoring.sparse_scores import cut_rows
 
 Floats = npt.NDArray[np.float64]
@@ -58,7 +58,7 @@ class KnownWords:
     @classmethod
     def fit(cls, documents: Documents, names: Documents, rows: Ints) -> KnownWords:
         """Of training documents and names of labels; `rows` of the former say what is usual, each as if it were not in train."""
-        words, frequencies = tuple(documents.vocabulary), document_frequencies(documents.counts)
+        words, frequencies = tuple(documents.vocabulary), word_frequencies(documents)
         told, usual = np.log(len(documents) / np.maximum(1, frequencies)) * (frequencies > 1), documents.take(rows)
         least = [float(np.quantile(values, POOREST)) if len(rows) else 0.0 for values in _add_up(usual, told, frequencies > 1)]
         return cls(

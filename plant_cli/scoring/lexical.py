@@ -86,6 +86,23 @@ def join_views(views: Sequence[csr_array]) -> csr_array:
     return csr_array(hstack([view * np.float32(np.sqrt(1 / len(views))) for view in views], format="csr"))
 
 
+DOCUMENTS_COUNTED = 1 << 14  # at a time
+
+
+def count_in_blocks(documents: Documents) -> Iterator[csr_array]:
+    """How often each word is in each document, csr [b, W] float64, for some documents after others: many never have all counts at once."""
+    if len(documents) <= DOCUMENTS_COUNTED:
+        yield documents.counts
+        return
+    for start in range(0, len(documents), DOCUMENTS_COUNTED):
+        yield documents.take(np.arange(start, min(start + DOCUMENTS_COUNTED, len(documents)))).counts
+
+
+def word_frequencies(documents: Documents) -> npt.NDArray[np.int64]:
+    """How many documents have each word of their vocabulary [W]."""
+    return sum(map(document_frequencies, count_in_blocks(documents)), np.zeros(len(documents.vocabulary), dtype=np.int64))
+
+
 def stack_rows(parts: Iterable[csr_array], rows: int, width: int, cells: int) -> csr_array:
     """Matrices of consecutive rows as one, csr float32 [rows, width], made one after another; they hold no more than so many cells."""
     data, indices, ends = np.empty(cells, dtype=np.float32), np.empty(cells, dtype=np.int32), np.zeros(rows + 1, dtype=np.int64)
@@ -233,15 +250,16 @@ def measure_relevance(
     time: memory holds `WORD_LABEL_PAIRS` of them, and those that are kept. `advance` is told how many labels are done.
     """
     parts = []
-    for part in map_blocks(partial(_measure, counts, measure, kept), (csr_array(gold[:, labels]) for labels in cut_by_words(counts, gold))):
+    work, blocks = partial(_measure, _Occurrences.of(counts), measure, kept), cut_by_words(counts, gold)
+    for part in map_blocks(work, (csr_array(gold[:, labels]) for labels in blocks)):
         parts.append(part)
         advance(part.shape[0])
     return csr_array(vstack(parts, format="csr")) if parts else no_scores(0, counts.shape[1])
 
 
-def _measure(counts: csr_array, measure: Measure, kept: int | None, gold: csr_array) -> csr_array:
+def _measure(occurrences: _Occurrences, measure: Measure, kept: int | None, gold: csr_array) -> csr_array:
     """`measure_relevance` of some labels at once."""
-    world = _World.of(counts, gold)
+    world = _World.of(occurrences, gold)
     relevance = unit_rows(world.store(measure(world.both, world.with_word, world.with_label, world.documents)))
     relevance.eliminate_zeros()
     return relevance if kept is None else keep_best(relevance, kept).matrix
@@ -290,10 +308,10 @@ def leave_out_words(
     idf = np.where(remaining >= max(1, min_df), np.log(counts.shape[0] / np.maximum(1, remaining + 1)), 0.0)
     idf = idf if weights is None else idf * weights
     chosen = np.arange(counts.shape[0]) if rows is None else rows
-    of_rows = csr_array(counts[chosen])
+    of_rows = csr_array(counts[chosen], dtype=np.float64)
     vectors, occurs = make_vectors(of_rows, idf), csr_array(of_rows > 0).astype(np.float64)
     parts = []
-    work, blocks = partial(_leave_out, counts, vectors, occurs, chosen, measure, min_df, k), cut_by_words(counts, gold)
+    work, blocks = partial(_leave_out, _Occurrences.of(counts), vectors, occurs, chosen, measure, min_df, k), cut_by_words(counts, gold)
     for part in map_blocks(work, (csr_array(gold[:, labels]) for labels in blocks)):
         parts.append(part)
         advance(part.matrix.shape[1])
@@ -301,10 +319,17 @@ def leave_out_words(
 
 
 def _leave_out(
-    counts: csr_array, vectors: csr_array, occurs: csr_array, rows: AnyRows, measure: Measure, min_df: int, k: int, gold: csr_array
+    occurrences: _Occurrences,
+    vectors: csr_array,
+    occurs: csr_array,
+    rows: AnyRows,
+    measure: Measure,
+    min_df: int,
+    k: int,
+    gold: csr_array,
 ) -> SparseScores:
     """`leave_out_words` of some labels at once."""
-    left = _LeftOut(_World.of(counts, gold), vectors, occurs, csr_array(gold[rows]), measure, min_df)
+    left = _LeftOut(_World.of(occurrences, gold), vectors, occurs, csr_array(gold[rows]), measure, min_df)
     return score_blocks(len(rows), gold.shape[1], left.score, k)
 
 
@@ -313,6 +338,22 @@ def _keep_best_of(parts: Sequence[SparseScores], shape: tuple[int, int], k: int)
     if not parts:
         return SparseScores.of(no_scores(*shape))
     return keep_best(csr_array(hstack([part.matrix for part in parts], format="csr")), k)
+
+
+@dataclass(frozen=True)
+class _Occurrences:
+    """Which documents have each word."""
+
+    ones: csr_array  # csr [N, V] int32
+    docs_with_word: Counts  # [V]
+
+    @classmethod
+    def of(cls, counts: csr_array) -> _Occurrences:
+        """From counts without stored zeros, whose columns it shares."""
+        return cls(
+            csr_array((np.ones(counts.nnz, dtype=np.int32), counts.indices, counts.indptr), shape=counts.shape),
+            document_frequencies(counts),
+        )
 
 
 @dataclass(frozen=True)
@@ -328,14 +369,13 @@ class _World:
     shape: tuple[int, int]
 
     @classmethod
-    def of(cls, counts: csr_array, gold: csr_array) -> _World:
-        occurs = csr_array(counts > 0).astype(np.int64)
-        met = csr_array(gold.T.astype(np.int64).tocsr() @ occurs)
+    def of(cls, occurrences: _Occurrences, gold: csr_array) -> _World:
+        met = csr_array(gold.T.astype(np.int32).tocsr() @ occurrences.ones)
         met.sort_indices()
         labels = np.repeat(np.arange(met.shape[0]), np.diff(met.indptr))
         docs_with_label = np.bincount(gold.indices, minlength=gold.shape[1]).astype(np.int64)
-        with_word, with_label = document_frequencies(occurs)[met.indices], docs_with_label[labels]
-        return cls(counts.shape[0], met.data, with_word, with_label, met.indices, met.indptr, met.shape)
+        with_word, with_label = occurrences.docs_with_word[met.indices], docs_with_label[labels]
+        return cls(gold.shape[0], met.data.astype(np.int64), with_word, with_label, met.indices, met.indptr, met.shape)
 
     def store(self, values: Floats) -> csr_array:
         """Values of the pairs as a matrix [L, V]."""

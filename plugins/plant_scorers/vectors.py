@@ -21,6 +21,7 @@ from plant_cli.kit import (
     Share,
     Similarity,
     choose_columns,
+    count_in_blocks,
     count_pieces,
     cut_blocks,
     cut_vocabulary,
@@ -43,7 +44,6 @@ from plant_cli.kit import (
 
 Floats32 = npt.NDArray[np.float32]
 WORDS_GIVEN = 10  # words of a reason, of which the first telling ones are shown
-DOCUMENTS_COUNTED = 1 << 14  # that are counted at a time
 CELLS_WEIGHED = 1 << 14  # terms of documents whose weights are made at a time
 MOST_COUNTED = 1 << 20  # times that a document has a term, at most: more are stored as so many
 Loaded = TypeVar("Loaded")
@@ -82,10 +82,9 @@ class Vectoriser:
         """
         grams = number_grams(documents.vocabulary) if pieces else {}
         empty = cls(words=dict(zip(documents.vocabulary, count(), strict=False)), pieces=grams, idf=np.zeros(0, dtype=np.float32))
-        blocks = [slice(start, start + DOCUMENTS_COUNTED) for start in range(0, max(1, len(documents)), DOCUMENTS_COUNTED)]
         frequencies = [np.zeros(len(terms), dtype=np.int64) for terms in ((empty.words, grams) if pieces else (empty.words,))]
         cells = 0
-        for counted in empty.count_blocks(documents, blocks, map_blocks):
+        for counted in empty.count_terms(documents, count_in_blocks(documents), map_blocks):
             cells += sum(counts.nnz for counts in counted)
             for frequency, counts in zip(frequencies, counted, strict=True):
                 frequency += document_frequencies(counts)
@@ -105,22 +104,19 @@ class Vectoriser:
             sizes.append(np.stack([np.diff(part.indptr) for part in parts], axis=1))
             return join_views(parts)
 
-        vectors = stack_rows(map(weigh, empty.count_blocks(documents, blocks, map_blocks)), len(documents), len(fitted.idf), cells)
+        vectors = stack_rows(
+            map(weigh, empty.count_terms(documents, count_in_blocks(documents), map_blocks)), len(documents), len(fitted.idf), cells
+        )
         return Train(vectoriser=fitted, vectors=vectors, sizes=np.concatenate(sizes), scales=np.concatenate(scales))
 
     def split_weights(self) -> list[Floats32]:
         """The inverse document frequencies of words, and those of n-grams."""
         return np.split(self.idf, [len(self.words)])
 
-    def count_blocks(self, documents: Documents, blocks: Iterable[slice], share: Share = map) -> Iterator[list[csr_array]]:
-        """How often each word, and each n-gram, is in each document of some blocks; `share` is like `map`."""
+    def count_terms(self, documents: Documents, counts: Iterable[csr_array], share: Share = map) -> Iterator[list[csr_array]]:
+        """How often each word, and each n-gram, is in documents, by counts of all words of some after others; `share` is like `map`."""
         columns, cut = find_words(documents, self.words), cut_vocabulary(documents, self.pieces) if self.pieces else None
-
-        def counts(block: slice) -> csr_array:
-            whole = len(documents) <= block.stop - block.start
-            return documents.counts if whole else documents.take(np.arange(*block.indices(len(documents)))).counts
-
-        return share(partial(_count_terms, columns, len(self.words), cut), map(counts, blocks))
+        return share(partial(_count_terms, columns, len(self.words), cut), counts)
 
     def weigh(self, counted: Sequence[csr_array]) -> csr_array:
         """Vectors of counts, csr [B, V + G]."""
@@ -128,8 +124,7 @@ class Vectoriser:
 
     def transform(self, documents: Documents) -> csr_array:
         """Vectors of documents, csr [B, V + G] float32; made once, however many scorers with this vectoriser ask for them."""
-        whole = [slice(0, len(documents))]
-        return documents.remember(("plant_scorers.vectors", self), lambda: self.weigh(*self.count_blocks(documents, whole)))
+        return documents.remember(("plant_scorers.vectors", self), lambda: self.weigh(*self.count_terms(documents, [documents.counts])))
 
     def credit_words(self, document: Documents, products: csr_array) -> csr_array:
         """What each word of a document adds by itself and by its n-grams, csr [k, W]; words that share an n-gram share what it adds.

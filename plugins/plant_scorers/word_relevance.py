@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from plant_cli.kit import (
     LABELS_LISTED,
     NearestDocuments,
     choose_columns,
+    count_in_blocks,
     count_known,
-    document_frequencies,
     find_words,
     inverse_frequency,
     leave_out_words,
@@ -29,9 +30,11 @@ from plant_cli.kit import (
     pack_matrix,
     pack_strings,
     score_blocks,
+    stack_rows,
     unpack_matrix,
     unpack_strings,
     weigh_numbers,
+    word_frequencies,
 )
 from plant_scorers import WordsOptions
 from plant_scorers.vectors import name_largest
@@ -49,11 +52,13 @@ def positive_information(both: Integers, word: Integers, label: Integers, docume
 def fit(options: WordsOptions, given: ScorerInput) -> FittedScorer:
     """Relevance of words for labels from the training documents; left-out scores are exact."""
     documents = given.documents
-    kept = np.flatnonzero(document_frequencies(documents.counts) >= min(options.min_df, max(1, len(documents) - 1)))
-    words = tuple(documents.vocabulary[column] for column in kept.tolist())
-    counts = csr_array(documents.counts[:, kept])
+    frequencies = word_frequencies(documents)
+    known = frequencies >= min(options.min_df, max(1, len(documents) - 1))
+    words, frequencies = tuple(compress(documents.vocabulary, known)), frequencies[known]
+    counted = (csr_array(counts[:, known]) for counts in count_in_blocks(documents))
+    counts = stack_rows(counted, len(documents), len(words), int(frequencies.sum()))
     weights = weigh_numbers(words)
-    idf = (inverse_frequency(len(documents), document_frequencies(counts)) * weights).astype(np.float32)
+    idf = (inverse_frequency(len(documents), frequencies) * weights).astype(np.float32)
     leaves_out = len(documents) > 1 and len(given.rows) > 0
     left_out = no_scores(len(given.rows), given.gold.shape[1])
     with given.reporter.progress("words", (1 + leaves_out) * given.gold.shape[1], "labels") as task:

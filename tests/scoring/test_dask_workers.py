@@ -23,7 +23,7 @@ from plant_cli.scoring.ridge import regress_on_own_terms
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several blocks of labels and of documents, even here."""
     monkeypatch.setattr("plant_cli.scoring.lexical.WORD_LABEL_PAIRS", 20)
-    monkeypatch.setattr("plant_scorers.vectors.DOCUMENTS_COUNTED", 7)
+    monkeypatch.setattr("plant_cli.scoring.lexical.DOCUMENTS_COUNTED", 7)
 
 
 def require_same(working: AbstractContextManager[None]) -> None:
