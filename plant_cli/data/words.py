@@ -259,10 +259,9 @@ def find_words(documents: Documents, columns: Mapping[str, int]) -> npt.NDArray[
 
 def choose_columns(matrix: csr_array, columns: npt.NDArray[np.integer[Any]], width: int) -> csr_array:
     """A csr matrix [R, W] with each column moved to a new position [W], −1: left out; csr [R, width], columns of a row ascend."""
-    known = np.append(columns, -1)[matrix.indices] >= 0
-    ends = np.concatenate([[0], np.cumsum(known)])[matrix.indptr]
-    moved = csr_array(
-        (matrix.data[known], columns[matrix.indices[known]].astype(np.int32), short_ends(ends)), shape=(matrix.shape[0], width)
-    )
+    places = np.append(columns, -1).astype(np.int32)[matrix.indices]
+    known = places >= 0
+    ends = np.append(0, np.cumsum(known, dtype=matrix.indptr.dtype))[matrix.indptr]
+    moved = csr_array((matrix.data[known], places[known], short_ends(ends)), shape=(matrix.shape[0], width))
     moved.sort_indices()
     return moved

@@ -174,11 +174,14 @@ class _OwnTerms:
     @classmethod
     def choose(cls, train: csr_array, gold: csr_array, most: AnyInts) -> _OwnTerms:
         """Those that weigh most in the label's documents."""
-        with_squares = csr_array((train.data + 1j * train.data**2, train.indices, train.indptr), shape=train.shape)  # two sums at once
         parts = []
         for block in cut_by_words(train, gold):
-            by_label = csr_array(gold[:, block].T).astype(np.complex64)
-            summed = csr_array(by_label @ with_squares)
+            of_block = csr_array(gold[:, block])
+            having = np.flatnonzero(np.diff(of_block.indptr))
+            by_label, own = csr_array(of_block[having].T).astype(np.complex64), csr_array(train[having])
+            summed = csr_array(
+                by_label @ csr_array((own.data + 1j * own.data**2, own.indices, own.indptr), shape=own.shape)
+            )  # two sums at once
             for number, (first, last) in enumerate(pairwise(summed.indptr)):
                 stop_if_asked()
                 sums, terms = summed.data[first:last], summed.indices[first:last]
