@@ -26,6 +26,7 @@ from plant_cli.api import (
     Split,
     promises,
 )
+from plant_cli.api.scorers import short_ends
 from plant_cli.data.stopping import stop_if_asked
 from plant_cli.data.words import drop_unused, number_words
 from plant_cli.scoring.forecast import DOCUMENTS_REFITTED
@@ -118,7 +119,10 @@ def _gather_input(train: Split, words: Documents, labels: LabelIndex, analyser: 
         spelt = [name for name in dict.fromkeys(tuple(analyser.spell(name or "")) for name in (title, *others)) if name]
         names += spelt
         label_of += [label] * len(spelt)
-    gold = csr_array(train.gold.astype(np.int64))
+    ones, ends = train.gold.data.astype(np.int64), short_ends(train.gold.indptr)
+    gold = csr_array(
+        (ones, train.gold.indices.astype(np.int32), ends), shape=train.gold.shape
+    )  # 64 bits would widen what it is multiplied with
     gold.sort_indices()
     return ScorerInput(
         documents=words,
