@@ -119,10 +119,9 @@ def _gather_input(train: Split, words: Documents, labels: LabelIndex, analyser: 
         spelt = [name for name in dict.fromkeys(tuple(analyser.spell(name or "")) for name in (title, *others)) if name]
         names += spelt
         label_of += [label] * len(spelt)
-    ones, ends = train.gold.data.astype(np.int64), short_ends(train.gold.indptr)
-    gold = csr_array(
-        (ones, train.gold.indices.astype(np.int32), ends), shape=train.gold.shape
-    )  # 64 bits would widen what it is multiplied with
+    kept, ends = train.gold, short_ends(train.gold.indptr)
+    # Columns in 64 bits would widen, for each product, those of the documents, too.
+    gold = csr_array((kept.data.astype(np.int64), kept.indices.astype(np.int32), ends), shape=kept.shape)
     gold.sort_indices()
     return ScorerInput(
         documents=words,
