@@ -83,6 +83,7 @@ def leave_out_neighbours(
 SYSTEM_ENTRIES = 1 << 25  # entries of systems of equations that are held at a time: 128 MB
 DENSE_SPEED = 400  # dense products that take as long as one that is looked up
 DENSE_PRODUCTS = 1 << 13  # terms that are multiplied densely, at most: 256 MB
+FEW_TERMS = 20  # a document that has one of so many terms, or fewer, is not written out to multiply them
 FREQUENT = 200  # documents from which on a label gets more terms after a first solution
 OTHERS = 50_000  # documents that a label is told apart from when more terms are chosen
 TERMS_PER_VISIT = 2_000  # terms of documents that are looked at in the time in which a document is written out and erased
@@ -142,11 +143,14 @@ def _solve(
 ) -> csr_array:
     """Weights of some labels, csr [U, V], by their documents, csr [N, U], and how many terms each has at most [U]."""
     gold, terms = labels
-    weights = _OwnTerms.choose(train, gold, terms).solve(train, strength, advance)
     frequent = np.flatnonzero(np.bincount(gold.indices, minlength=gold.shape[1]) >= FREQUENT)
+    work = terms.astype(np.float64) ** 2
+    first = work.sum() / max(1.0, work.sum() + 4 * work[frequent].sum())
+    weights = _OwnTerms.choose(train, gold, terms).solve(train, strength, lambda share: advance(share * first))
     if not len(frequent):
         return weights
-    again = _OwnTerms.add(train, csr_array(gold[:, frequent]), csr_array(weights[frequent])).solve(train, strength)
+    more = _OwnTerms.add(train, csr_array(gold[:, frequent]), csr_array(weights[frequent]))
+    again = more.solve(train, strength, lambda share: advance(share * (1 - first)))
     place = np.arange(gold.shape[1])
     place[frequent] = len(place) + np.arange(len(frequent))
     return csr_array(csr_array(vstack([weights, again], format="csr"))[place])
@@ -254,7 +258,8 @@ class _TermProducts:
         self._documents = documents
         number, terms = documents.shape
         self._sizes = np.diff(documents.indptr)
-        work = np.bincount(documents.indices, minlength=terms) * wanted
+        frequency = np.bincount(documents.indices, minlength=terms)
+        work = frequency * wanted
         order = np.argsort(-work, kind="stable")[:DENSE_PRODUCTS]
         dense = np.sort(order[work[order] * DENSE_SPEED > number * np.arange(len(order))])
         self._place = np.full(terms + 1, -1, dtype=np.int64)  # of a term among those that are multiplied densely; −1: it is not
@@ -262,10 +267,14 @@ class _TermProducts:
         rare = np.where(self._place[:-1] < 0, np.arange(terms), -1)
         self._by_term = csr_array(choose_columns(documents, rare, terms).T)  # of the others
         self._products: Floats32 = np.zeros((len(dense), len(dense)), dtype=np.float32)
-        for block in cut_rows(number, len(dense)):
+        each = -(-int(frequency[dense].sum()) // max(1, number))  # of these terms in a document
+        few = FEW_TERMS * each < len(dense)
+        for block in cut_rows(number, each, SYSTEM_ENTRIES) if few else cut_rows(number, len(dense)):
             stop_if_asked()
-            part = choose_columns(documents[block], self._place[:-1], len(dense)).toarray()
-            self._products += part.T @ part
+            part = choose_columns(documents[block], self._place[:-1], len(dense))
+            cells = part if few else part.toarray()
+            product = cells.T @ cells
+            self._products += product.toarray() if few else product
 
     def multiply(self, wanted: AnyInts) -> Floats32:
         """Products of the terms of each of R labels [R, T, T], from these [R, T]; what is beyond the last term has products 0."""

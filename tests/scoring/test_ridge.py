@@ -95,14 +95,19 @@ def choose_own(exact: Floats, right: Floats, most: int) -> npt.NDArray[np.int64]
     return np.sort(order[sums[order] > 0])
 
 
-@pytest.mark.parametrize(("speed", "dense"), [(1e9, 99), (5, 99), (1e9, 5), (0, 99)], ids=["all", "some", "five", "none"])
+@pytest.mark.parametrize(
+    ("speed", "dense", "few"),
+    [(1e9, 99, 99), (1e9, 99, 0), (5, 99, 0), (1e9, 5, 0), (0, 99, 0)],
+    ids=["all written out", "all", "some", "five", "none"],
+)
 @pytest.mark.parametrize("visit", [0, 2000])
 @pytest.mark.parametrize("systems", [1, 1 << 26])
 @pytest.mark.parametrize("most", [3, 99])
 def test_each_label_is_solved_on_the_terms_that_weigh_most_in_its_own_documents(
-    drawn: Drawn, most: int, systems: int, speed: float, dense: int, visit: int, monkeypatch: pytest.MonkeyPatch
+    drawn: Drawn, most: int, systems: int, speed: float, dense: int, few: int, visit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in (("SYSTEM_ENTRIES", systems), ("DENSE_SPEED", speed), ("DENSE_PRODUCTS", dense), ("TERMS_PER_VISIT", visit)):
+    changed = {"SYSTEM_ENTRIES": systems, "DENSE_SPEED": speed, "DENSE_PRODUCTS": dense, "FEW_TERMS": few, "TERMS_PER_VISIT": visit}
+    for name, value in changed.items():
         monkeypatch.setattr(ridge, name, value)
     train, exact, gold = vectors(drawn)
     terms, done = most - gold.sum(axis=0).astype(np.int64) % 2, list[float]()
