@@ -38,9 +38,7 @@ from plant_cli.runs.folder import Run, StageFolder
 from plant_cli.runs.repetition import split_seed
 from plant_cli.scoring.predictions import ALL_PARTS, NETWORK, list_parts
 
-DRAWN_DOCUMENTS = (
-    "documents drawn at random of those with gold spans (seed {}); `plant explain --measure` takes all of them, and scores them, too"
-)
+DRAWN_DOCUMENTS = "documents with gold spans, drawn at random in the first thousands of the split; `plant explain --measure` takes all"
 PartBounds = dict[str, dict[str, Bound]]
 Reliabilities = dict[str, dict[str, Any]]
 
@@ -128,7 +126,7 @@ def _measure_words(context: StageContext, options: EvalOptions) -> MarkedWords |
     first = next(context.corpus().stream(options.split), None)
     if first is None or first.evidence is None:
         return None
-    documents = draw_marked(context.corpus().split(options.split), options.explained, context.machine.seed)
+    documents = draw_marked(first, options.explained, context.machine.seed)
     folder = context.find_input("finetune", find_judged_tag(context))  # none of an average
     return measure_marks(context, folder, documents, scored=0) if folder is not None and len(documents) else None
 
@@ -188,6 +186,7 @@ def _write(
     }
     if parts:
         content["parts"] = {name: {metric: score.model_dump() for metric, score in scores.items()} for name, scores in parts.items()}
+    notes = [DRAWN_DOCUMENTS, describe_conditions(conditions)]
     if marks is not None:
         content["marked_words"] = marks.model_dump()
     kept = keep_documents(conditions.gold, conditions.convention)
@@ -199,7 +198,7 @@ def _write(
     return Result(
         tables=[
             *make_metric_tables(evaluation, conditions, describe_calibration(reliability), parts),
-            *([] if marks is None else [tabulate_marks(conditions.gold.split, marks, [DRAWN_DOCUMENTS.format(conditions.seed)])]),
+            *([] if marks is None else [tabulate_marks(conditions.gold.split, marks, notes)]),
         ],
         data=content,
         next_step=next_step,

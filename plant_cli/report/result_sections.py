@@ -167,7 +167,7 @@ def write_marks(systems: Sequence[Evaluated]) -> list[PageSection]:
     if not measured:
         return []
     tables = [
-        tabulate_marks(f"{name} on {systems[0].metrics.split}", marks, [f"documents drawn at random, seed {systems[0].metrics.seed}"])
+        tabulate_marks(f"{name} on {systems[0].metrics.split}", marks, [f"documents drawn at random of: {systems[0].conditions}"])
         for name, marks in measured.items()
     ]
     series = {name: {words: one.f1 for words, one in marks.figures.items()} for name, marks in measured.items()}
