@@ -109,8 +109,8 @@ def _examine(
     if not any(finding.level == "fatal" for finding in findings):  # evidence is matched by ids, which must be sound
         yield from read_evidence(dataset, {name: tidy(frame) for name, frame in digests.items()})[1]
     texts = {name: SplitTexts(dataset, name, frame.height) for name, frame in digests.items()}
-    count = digests["train"].height
-    yield from find_effort(texts["train"], float(digests["train"]["labels"].list.len().sum()) / max(1, count))
+    labels = digests["train"]["labels"].explode().drop_nulls()
+    yield from find_effort(texts["train"], len(labels) / max(1, digests["train"].height), labels.n_unique())
     if chosen is None:
         yield from find_languages(texts, None)
         return

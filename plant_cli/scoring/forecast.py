@@ -23,7 +23,8 @@ DOCUMENTS_LOOKED_INTO = 10_000  # whose words are known
 BYTES_OF_PROCESS, BYTES_AT_LEAST, BYTES_AT_REST = 350_000_000, 1_000_000_000, 1_250_000_000  # at least: with the smallest blocks
 BYTES_UNDER_WAY, BYTES_OF_A_CELL = 200, 60  # in blocks, and throughout; measured with 25,000 to 390,000 documents
 BYTES_OF_A_LABELS_WORD = 22  # of a label and a word of its documents, in `words`
-BYTES_ON_DISK, PAIRS_ON_DISK = 30, 16  # of a cell and of such a pair, at most: vectors of two views, and all of it twice
+WORDS_OF_A_LABEL = 1000  # of these that `words` keeps of a label, as it comes
+BYTES_ON_DISK, PAIRS_ON_DISK = 14, 16  # of a cell and of such a pair, at most: vectors of two views, and all of it twice
 SECONDS_OF_A_CELL = 6e-6  # of one processor, for each fit, measured likewise
 SECONDS_OF_MANY, SECONDS_OF_A_WORD = 5e-4, 3.3e-5  # of a document, and of each of its words, where these alone are compared
 
@@ -37,8 +38,8 @@ class Forecast:
     seconds: float  # of one processor
 
     @classmethod
-    def of(cls, words: Documents, labels: float, documents: int | None = None, limit: int | None = None) -> Forecast:
-        """For these documents, or for more that are like them, of so many labels each; under a memory limit blocks are smaller.
+    def of(cls, words: Documents, labels: float, distinct: int, documents: int | None = None, limit: int | None = None) -> Forecast:
+        """For these documents, or for more that are like them, of so many labels each, and in all; under a memory limit blocks are smaller.
 
         Many documents are taken to be compared by words alone, as it is unless the user wants it otherwise.
         """
@@ -48,12 +49,13 @@ class Forecast:
         many, scale = count > DOCUMENTS_REFITTED, count / max(1, len(words))
         found = words.counts.nnz * scale
         cells = found if many else float(terms[words.counts.indices].sum()) * scale
+        pairs = min(labels * found, WORDS_OF_A_LABEL * distinct)
         rest = min(BYTES_AT_REST, BYTES_OF_PROCESS + BYTES_UNDER_WAY * cells)
         if limit is not None:
             rest = min(rest, max(BYTES_AT_LEAST, limit // 2))
         return cls(
-            memory=int(rest + BYTES_OF_A_CELL * cells + BYTES_OF_A_LABELS_WORD * labels * found),
-            disk=int(BYTES_ON_DISK * cells + PAIRS_ON_DISK * labels * found),
+            memory=int(rest + BYTES_OF_A_CELL * cells + BYTES_OF_A_LABELS_WORD * pairs),
+            disk=int(BYTES_ON_DISK * cells + PAIRS_ON_DISK * pairs),
             seconds=SECONDS_OF_MANY * count + SECONDS_OF_A_WORD * found if many else 2 * SECONDS_OF_A_CELL * cells,
         )
 
@@ -69,10 +71,12 @@ TO_CHANGE = (
 )
 
 
-def require_resources(words: Documents, labels: float, limit: int | None, free: int, free_disk: int, reporter: Reporter) -> None:
-    """Tell what many documents of so many labels each take; refuse what is above the limit, warn of more than is free."""
+def require_resources(
+    words: Documents, labels: float, distinct: int, limit: int | None, free: int, free_disk: int, reporter: Reporter
+) -> None:
+    """Tell what many documents of so many labels each, and in all, take; refuse what is above the limit, warn of more than is free."""
     sample = words if len(words) <= TOLD_FROM else words.take(_draw_rows(len(words), DOCUMENTS_LOOKED_INTO))
-    forecast = Forecast.of(sample, labels, len(words), limit)
+    forecast = Forecast.of(sample, labels, distinct, len(words), limit)
     if limit is not None and forecast.memory > limit:
         raise ResourceError(
             f"the scorers need about {show_size(forecast.memory)} of memory for {len(words):,} documents",
@@ -94,13 +98,13 @@ def _draw_rows(documents: int, drawn: int) -> npt.NDArray[np.int64]:
     return np.sort(np.random.default_rng(FIXED_SEED).permutation(documents)[:drawn])
 
 
-def find_effort(texts: Sequence[str], labels: float) -> Iterator[Finding]:
-    """A note on what fitting scorers on the texts of train, of so many labels each, takes, if they are many; from a sample."""
+def find_effort(texts: Sequence[str], labels: float, distinct: int) -> Iterator[Finding]:
+    """A note on what fitting scorers on the texts of train, of so many labels each, and in all, takes, if they are many; from a sample."""
     if len(texts) >= TOLD_FROM:
         rows = _draw_rows(len(texts), TEXTS_LOOKED_INTO).tolist()
         words = number_words(spell(text, DEFAULT_RULE) for text in take_texts(texts, rows))
         yield Finding(
-            what=f"training documents: `plant finetune --no-network` takes {Forecast.of(words, labels, len(texts))}",
+            what=f"training documents: `plant finetune --no-network` takes {Forecast.of(words, labels, distinct, len(texts))}",
             where="train",
             count=len(texts),
             expected="time and memory for it",

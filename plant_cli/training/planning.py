@@ -381,7 +381,7 @@ class Planner:
         fitted, peak, seconds = _measure(lambda: fit_scorers(chosen, sample, words, labels, self._corpus.analyser, reporter, seed=0))
         held, taken = peak * scale, seconds * scale
         if many:
-            forecast = Forecast.of(words, sample.gold.nnz / max(1, len(sample)), len(self._train))
+            forecast = Forecast.of(words, sample.gold.nnz / max(1, len(sample)), len(labels), len(self._train))
             held, taken = forecast.memory, forecast.seconds
         stored = 0 if fitted is None else sum(t.nbytes for one in fitted.scorers.scorers for t in one.scorer.tensors().values())
         most = max((spec.memory(options, len(self._train)) for spec, options in chosen if spec.memory is not None), default=0)

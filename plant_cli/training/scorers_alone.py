@@ -108,7 +108,7 @@ def fit_chosen(given: StageInputs, options: FinetuneOptions) -> FusionFit | None
         free_disk = shutil.disk_usage(given.session.folder).free
         labels = corpus.gold_labels("train").gold.nnz / max(1, len(words))
         most = None if limit is None else read_size(limit)
-        require_resources(words, labels, most, available_memory(), free_disk, given.session.reporter)
+        require_resources(words, labels, len(corpus.labels), most, available_memory(), free_disk, given.session.reporter)
     source = CorpusRecord.read(given.session.run_path / "corpus").source
     edits = None if source.get("label_edits") is None else Path(source["label_edits"])
     if edits is not None and not edits.exists():  # the run was moved
