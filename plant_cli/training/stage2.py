@@ -23,7 +23,6 @@ from plant_cli.api import (
     Reading,
     Reporter,
     ShortlistSpec,
-    SparseDecoder,
     Split,
     UsageError,
 )
@@ -297,11 +296,16 @@ def warn_of_lost_order(name: str, before: Mapping[str, float], now: Mapping[str,
         )
 
 
-def _go_on(earlier: EarlierNetwork, given: Inputs, setup: Setup, room: Room, monitor: Monitor) -> dict[str, float]:
+def _go_on(
+    earlier: EarlierNetwork, given: Inputs, setup: Setup, prototypes: Prototypes | None, monitor: Monitor, figure: str
+) -> dict[str, float]:
     """The figures of an earlier network on the corpus that has grown, with rows of new labels."""
-    decoder = setup.network.decoder
-    if earlier.new_labels and (earlier.stays or (isinstance(decoder, PlantableDecoder) and isinstance(decoder, SparseDecoder))):
-        plant_new_labels(earlier, setup.network, setup.train, given.corpus, setup.hardware, room, given.session)
+    batch = monitor.validation.batch
+    if earlier.new_labels and earlier.stays:
+        plant_new_labels(earlier, setup.network, setup.train, given.corpus, setup.hardware, batch, given.session)
+    elif earlier.new_labels and prototypes is not None:
+        prototypes.choose_sharpness(monitor.validation, figure, (1.0,))
+        earlier.carry_over(setup.network)
     return monitor()
 
 
@@ -412,6 +416,6 @@ def _train(given: Inputs, options: FinetuneOptions, setup: Setup, step: FineTuni
 
     plant = None if prototypes is None else start
     if given.earlier is not None:
-        plant = partial(_go_on, given.earlier, given, setup, room, monitor)
+        plant = partial(_go_on, given.earlier, given, setup, prototypes, monitor, options.monitor)
     training = TrainingLoop(given.session, setup.network, setup.hardware, plan, setup.lengths, ROLES)
     return training.run(step, monitor, plant=plant, memory=monitor.validation.memory)
