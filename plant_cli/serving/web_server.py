@@ -41,7 +41,7 @@ def bind(host: str, port: int) -> socket.socket:
             expected="an address of this machine",
             todo="leave --host out for this machine alone, or give 0.0.0.0 for all of its addresses",
         ) from error
-    opened = socket.socket(family, socket.SOCK_STREAM)
+    opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, so that asyncio sends at once (TCP_NODELAY)
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         opened.bind(address)

@@ -31,6 +31,12 @@ def test_which_addresses_are_this_machine_alone(host: str, loopback: bool) -> No
     assert is_loopback(host) == loopback
 
 
+def test_answers_are_sent_without_a_wait_for_more() -> None:
+    """With Nagle's algorithm an answer on an open connection takes 40 ms longer; asyncio turns it off where the protocol is named."""
+    with bind("127.0.0.1", 0) as opened:
+        assert opened.proto == socket.IPPROTO_TCP
+
+
 def asked(run: Path, **options: Any) -> Any:
     return run_at(run, "serve", flags={"serve": options})
 
