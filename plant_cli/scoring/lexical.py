@@ -308,7 +308,7 @@ def leave_out_words(
     idf = np.where(remaining >= max(1, min_df), np.log(counts.shape[0] / np.maximum(1, remaining + 1)), 0.0)
     idf = idf if weights is None else idf * weights
     chosen = np.arange(counts.shape[0]) if rows is None else rows
-    of_rows = csr_array(counts[chosen], dtype=np.float64)
+    of_rows = csr_array(counts[chosen]).astype(np.float64)
     vectors, occurs = make_vectors(of_rows, idf), csr_array(of_rows > 0).astype(np.float64)
     parts = []
     work, blocks = partial(_leave_out, _Occurrences.of(counts), vectors, occurs, chosen, measure, min_df, k), cut_by_words(counts, gold)

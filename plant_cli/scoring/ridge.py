@@ -272,9 +272,11 @@ class _TermProducts:
         for block in cut_rows(number, each, SYSTEM_ENTRIES) if few else cut_rows(number, len(dense)):
             stop_if_asked()
             part = choose_columns(documents[block], self._place[:-1], len(dense))
-            cells = part if few else part.toarray()
-            product = cells.T @ cells
-            self._products += product.toarray() if few else product
+            if few:
+                self._products += csr_array(part.T @ part).toarray()
+            else:
+                cells: Floats32 = part.toarray()
+                self._products += cells.T @ cells
 
     def multiply(self, wanted: AnyInts) -> Floats32:
         """Products of the terms of each of R labels [R, T, T], from these [R, T]; what is beyond the last term has products 0."""
