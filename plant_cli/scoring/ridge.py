@@ -245,12 +245,6 @@ class _OwnTerms:
         return rows, at, (np.cumsum(self.sizes) - self.sizes)[labels][rows] + at
 
 
-def cut_row(row: csr_array, entries: int) -> list[csr_array]:
-    """A matrix of one row as several of at most so many entries."""
-    slices = cut_rows(row.nnz, 1, max(1, entries))
-    return [csr_array((row.data[s], row.indices[s], np.array([0, s.stop - s.start])), shape=row.shape) for s in slices]
-
-
 class _TermProducts:
     """Products X_Fᵀ X_F of the terms of labels: of terms that are `wanted` often, computed at once, of others for each label."""
 
@@ -264,8 +258,7 @@ class _TermProducts:
         dense = np.sort(order[work[order] * DENSE_SPEED > number * np.arange(len(order))])
         self._place = np.full(terms + 1, -1, dtype=np.int64)  # of a term among those that are multiplied densely; −1: it is not
         self._place[dense] = np.arange(len(dense))
-        rare = np.where(self._place[:-1] < 0, np.arange(terms), -1)
-        self._by_term = csr_array(choose_columns(documents, rare, terms).T)  # of the others
+        self._by_term = csr_array(documents.T)
         self._products: Floats32 = np.zeros((len(dense), len(dense)), dtype=np.float32)
         each = -(-int(frequency[dense].sum()) // max(1, number))  # of these terms in a document
         few = FEW_TERMS * each < len(dense)
@@ -288,14 +281,23 @@ class _TermProducts:
         for first, last in pairwise(cut_blocks(np.diff(met.indptr), SYSTEM_ENTRIES // width)):
             stop_if_asked()
             some = csr_array(met[first:last])
-            for part in [some] if last - first > 1 else cut_row(some, SYSTEM_ENTRIES // width):
-                cells = self._fetch(part, wanted[first:last])
-                for label, (start, end) in enumerate(pairwise(part.indptr), first):
-                    products[label] += cells[start:end].T @ cells[start:end]
+            if some.nnz * width > SYSTEM_ENTRIES:  # one label with too many documents to write them out
+                self._multiply_rare(wanted[first], products[first])
+                continue
+            cells = self._fetch(some, wanted[first:last])
+            for label, (start, end) in enumerate(pairwise(some.indptr), first):
+                products[label] = cells[start:end].T @ cells[start:end]
         for terms, of_label in zip(self._place[wanted], products, strict=True):
             dense = np.flatnonzero(terms >= 0)
             of_label[np.ix_(dense, dense)] = self._products[np.ix_(terms[dense], terms[dense])]
         return products
+
+    def _multiply_rare(self, wanted: AnyInts, products: Floats32) -> None:
+        """Write the products of rare terms with all terms of a label [T] into its products [T, T]."""
+        known = np.flatnonzero(wanted < len(self._place) - 1)
+        rare = known[self._place[wanted[known]] < 0]
+        found = csr_array(self._by_term[wanted[rare]] @ csr_array(self._by_term[wanted[known]]).T).toarray()
+        products[np.ix_(rare, known)], products[np.ix_(known, rare)] = found, found.T
 
     def _fetch(self, met: csr_array, wanted: AnyInts) -> Floats32:
         """What documents have of the terms of labels [P, T], for P pairs of label and document, csr [R, N], and terms [R, T]."""
