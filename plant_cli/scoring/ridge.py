@@ -276,7 +276,8 @@ class _TermProducts:
         number, width = wanted.shape
         products: Floats32 = np.zeros((number, width, width), dtype=np.float32)
         rows, at = np.nonzero((self._place[wanted] < 0) & (wanted < len(self._place) - 1))
-        rare = csr_array((np.ones(len(rows), dtype=np.float32), (rows, wanted[rows, at])), shape=(number, len(self._place) - 1))
+        cells = np.ones(len(rows), dtype=np.float32), (rows.astype(np.int32), wanted[rows, at].astype(np.int32))
+        rare = csr_array(cells, shape=(number, len(self._place) - 1))
         met = csr_array(rare @ self._by_term)  # documents with such terms of each label: they alone have a part in the products of these
         for first, last in pairwise(cut_blocks(np.diff(met.indptr), SYSTEM_ENTRIES // width)):
             stop_if_asked()
@@ -284,9 +285,9 @@ class _TermProducts:
             if some.nnz * width > SYSTEM_ENTRIES:  # one label with too many documents to write them out
                 self._multiply_rare(wanted[first], products[first])
                 continue
-            cells = self._fetch(some, wanted[first:last])
+            found = self._fetch(some, wanted[first:last])
             for label, (start, end) in enumerate(pairwise(some.indptr), first):
-                products[label] = cells[start:end].T @ cells[start:end]
+                products[label] = found[start:end].T @ found[start:end]
         for terms, of_label in zip(self._place[wanted], products, strict=True):
             dense = np.flatnonzero(terms >= 0)
             of_label[np.ix_(dense, dense)] = self._products[np.ix_(terms[dense], terms[dense])]
