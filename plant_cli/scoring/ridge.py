@@ -13,9 +13,10 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
 
 from plant_cli.api.scorers import short_ends
-from plant_cli.data.blocks import count_workers, cut_blocks, map_blocks, top_k
+from plant_cli.data.blocks import count_workers, cut_blocks, map_blocks, top_k, work_ahead
 from plant_cli.data.stopping import stop_if_asked
 from plant_cli.data.words import choose_columns
+from plant_cli.runs.processes import default_threads
 from plant_cli.scoring.lexical import cut_by_words
 from plant_cli.scoring.sparse_scores import cut_rows, keep_best, multiply_out
 
@@ -279,15 +280,18 @@ class _TermProducts:
         cells = np.ones(len(rows), dtype=np.float32), (rows.astype(np.int32), wanted[rows, at].astype(np.int32))
         rare = csr_array(cells, shape=(number, len(self._place) - 1))
         met = csr_array(rare @ self._by_term)  # documents with such terms of each label: they alone have a part in the products of these
+        many = []  # labels with too many documents to write them out
         for first, last in pairwise(cut_blocks(np.diff(met.indptr), SYSTEM_ENTRIES // width)):
             stop_if_asked()
             some = csr_array(met[first:last])
-            if some.nnz * width > SYSTEM_ENTRIES:  # one label with too many documents to write them out
-                self._multiply_rare(wanted[first], products[first])
+            if some.nnz * width > SYSTEM_ENTRIES:
+                many.append(first)
                 continue
             found = self._fetch(some, wanted[first:last])
             for label, (start, end) in enumerate(pairwise(some.indptr), first):
                 products[label] = found[start:end].T @ found[start:end]
+        for _ in work_ahead(lambda label: self._multiply_rare(wanted[label], products[label]), many, default_threads()):
+            stop_if_asked()
         for terms, of_label in zip(self._place[wanted], products, strict=True):
             dense = np.flatnonzero(terms >= 0)
             of_label[np.ix_(dense, dense)] = self._products[np.ix_(terms[dense], terms[dense])]
@@ -297,8 +301,8 @@ class _TermProducts:
         """Write the products of rare terms with all terms of a label [T] into its products [T, T]."""
         known = np.flatnonzero(wanted < len(self._place) - 1)
         rare = known[self._place[wanted[known]] < 0]
-        found = csr_array(self._by_term[wanted[rare]] @ csr_array(self._by_term[wanted[known]]).T).toarray()
-        products[np.ix_(rare, known)], products[np.ix_(known, rare)] = found, found.T
+        found = csr_array(self._by_term[wanted[known]] @ csr_array(self._by_term[wanted[rare]]).T).toarray()
+        products[np.ix_(known, rare)], products[np.ix_(rare, known)] = found, found.T
 
     def _fetch(self, met: csr_array, wanted: AnyInts) -> Floats32:
         """What documents have of the terms of labels [P, T], for P pairs of label and document, csr [R, N], and terms [R, T]."""
