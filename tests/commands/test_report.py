@@ -138,7 +138,7 @@ def test_hostile_texts_and_names_stay_text(hostile):
     assert "<script" not in page
     assert page.count("<img ") == page.count('<img src="data:image/svg+xml;base64,') > 3
     assert "\u202e" not in page
-    assert re.search(r'<mark class="w\d">(fever|cough|rash|pain)</mark>', page)
+    assert re.search(r'<mark class="w\d scorers">(fever|cough|rash|pain)</mark>', page)
     assert "Documents with reasons" in page
     assert "plant finetune</code> without --no-network trains one" in page
 
