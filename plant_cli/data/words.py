@@ -42,7 +42,7 @@ _IS_LATIN = np.array([re.match(f"[{_LATIN_LETTERS}]", chr(code)) is not None for
 _UNSPACED = regex.compile(rf"{_CHARACTER}{_MARK}*+|\p{{Nd}}++", regex.VERSION1)
 MOST_DIGITS = 4
 """Digits that a number has at most to be a word: longer ones name one thing each (telephones, accounts) and teach nothing."""
-REMEMBERED, LONGEST_REMEMBERED = 1 << 20, 64  # distinct forms that a cache holds at most, and their characters: about 200 MB
+REMEMBERED, LONGEST_REMEMBERED = 1 << 20, 64  # distinct forms that a cache holds at most, and their characters: about 400 MB
 
 DEFAULT_RULE: WordRule = "mixed"
 """Of corpora whose words nobody asked for in another way."""

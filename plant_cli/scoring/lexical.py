@@ -100,7 +100,11 @@ def count_in_blocks(documents: Documents) -> Iterator[csr_array]:
 
 def word_frequencies(documents: Documents) -> npt.NDArray[np.int64]:
     """How many documents have each word of their vocabulary [W]."""
-    return sum(map(document_frequencies, count_in_blocks(documents)), np.zeros(len(documents.vocabulary), dtype=np.int64))
+
+    def make() -> npt.NDArray[np.int64]:
+        return sum(map(document_frequencies, count_in_blocks(documents)), np.zeros(len(documents.vocabulary), dtype=np.int64))
+
+    return documents.remember("word frequencies", make)
 
 
 def stack_rows(parts: Iterable[csr_array], rows: int, width: int, cells: int) -> csr_array:

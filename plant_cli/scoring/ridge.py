@@ -84,7 +84,7 @@ def leave_out_neighbours(
 SYSTEM_ENTRIES = 1 << 25  # entries of systems of equations that are held at a time: 128 MB
 DENSE_SPEED = 400  # dense products that take as long as one that is looked up
 DENSE_PRODUCTS = 1 << 13  # terms that are multiplied densely, at most: 256 MB
-FEW_TERMS = 20  # a document that has one of so many terms, or fewer, is not written out to multiply them
+FEW_TERMS = 20  # documents that have fewer than one in so many of the frequent terms are multiplied as sparse rows
 FREQUENT = 200  # documents from which on a label gets more terms after a first solution
 OTHERS = 50_000  # documents that a label is told apart from when more terms are chosen
 TERMS_PER_VISIT = 2_000  # terms of documents that are looked at in the time in which a document is written out and erased
