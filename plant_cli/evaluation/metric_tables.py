@@ -111,6 +111,7 @@ def tabulate_marks(of: str, marks: MarkedWords, notes: Sequence[str] = ()) -> Ta
     measured = any(one.without.value is not None for one in marks.figures.values())
     columns = [Column(name=name, kind="exact") for name in ("lost without them", "lost with them alone") if measured]
     columns += [Column(name=name, kind="points") for name in ("precision", "recall", "F1")]
+    network = "network: what the score loses without each word, or else attention; gradient: its length; relevance: that of `plant mig`"
     rows: list[list[Cell]] = []
     for words, one in marks.figures.items():
         lost = [None if bound.value is None else round(bound.value, 2) for bound in (one.without, one.alone) if measured]
@@ -123,7 +124,8 @@ def tabulate_marks(of: str, marks: MarkedWords, notes: Sequence[str] = ()) -> Ta
         notes=[
             *notes,
             "precision, recall and F1: of words, against gold spans; the mean over labels; 95% interval over documents",
-            "network: what the score loses without each word, or else attention; gradient: its length; relevance: that of `plant mig`",
+            "marked words: those that an explanation marks; by …: those of most weight by that part of the model",
+            *([network] if any(words.endswith(" by network") for words in marks.figures) else []),
         ],
     )
 
