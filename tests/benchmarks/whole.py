@@ -3,9 +3,9 @@
 `python -m tests.benchmarks.whole --corpus DIR [DIR …] [--json FILE] [--table FILE]` trains on train and ranks the labels of validation
 (`--split test`: of test). Systems: `plant` as it comes (mig, pretrain-attn, finetune, predict) and without a network, one-vs-rest
 (LibMultiLabel's linear one where it is installed, else LinearSVC of scikit-learn), Omikuji Parabel-like and Bonsai-like, napkinXC's
-PLT, PECOS XR-Linear, TF-IDF nearest neighbours. Each is a process of its own, `plant` one for each stage. What the file of `--json`
-has is not measured again; it is written after each system. Validation has chosen epochs, weights and thresholds of `plant`: its quality
-there flatters it.
+PLT, PECOS XR-Linear, TF-IDF nearest neighbours, Annif's ensemble. Each is a process of its own, `plant` and Annif one for each command.
+What the file of `--json` has is not measured again; it is written after each system. Validation has chosen epochs, weights and
+thresholds of `plant`: its quality there flatters it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from scipy.sparse import csr_array, csr_matrix, save_npz
 
 from plant_cli.evaluation.gold import read_gold
 from plant_cli.runs.machine import peak_memory_gb
-from tests.benchmarks import baselines
+from tests.benchmarks import annif, baselines
 from tests.benchmarks.baselines import Features, Scored
 
 STAGES = ("mig", "pretrain-attn", "finetune", "predict")
@@ -111,7 +111,8 @@ TOOLS: dict[str, Callable[[Features, Path], Scored]] = {
     "neighbours": find_neighbours,
 }
 PLANT = {"plant": STAGES, "plant-without-network": STAGES[-2:]}
-SYSTEMS = (*PLANT, *TOOLS)
+ANNIF = "annif-ensemble"
+SYSTEMS = (*PLANT, *TOOLS, ANNIF)
 PACKAGES = {"napkinxc-plt": "napkinxc", "pecos-xr-linear": "pecos"}
 NAMES = {
     "plant": "`plant`, four commands",
@@ -121,7 +122,15 @@ NAMES = {
     "napkinxc-plt": "napkinXC, PLT",
     "pecos-xr-linear": "PECOS XR-Linear",
     "neighbours": "nearest neighbours",
+    ANNIF: "Annif, ensemble of TF-IDF, MLLM and Omikuji",
 }
+
+
+def find_missing(name: str) -> str | None:
+    """What a system needs and is not installed."""
+    if name == ANNIF:
+        return None if annif.is_installed() else f"the command {annif.COMMAND}"
+    return None if importlib.util.find_spec(PACKAGES.get(name, "plant_cli")) else PACKAGES[name]
 
 
 def run_tool(name: str, corpus: Path, split: str, work: Path) -> dict[str, Any]:
@@ -139,6 +148,16 @@ def run_tool(name: str, corpus: Path, split: str, work: Path) -> dict[str, Any]:
         "peak_gb": peak_memory_gb(),
         "disk_mb": size_mb(model),
     }
+
+
+def run_annif(corpus: Path, split: str, work: Path) -> dict[str, Any]:
+    """Every command as a user starts it; files are written for it beforehand."""
+    opened = baselines.open_corpus(corpus, work)
+    asked, project = opened.split(split), work / "annif"
+    project.mkdir()
+    scored, spent = annif.train_and_ask(opened, asked, project)
+    baselines.write(work / "predictions.parquet", scored, asked.doc_ids, opened.labels.ids)
+    return {**spent, "disk_mb": size_mb(project / "data")}
 
 
 def run_plant(name: str, corpus: Path, split: str, work: Path, sets: Sequence[str]) -> dict[str, Any]:
@@ -183,6 +202,8 @@ def measure_system(name: str, options: argparse.Namespace, corpus: Path, work: P
     work.mkdir(parents=True)
     if name in PLANT:
         found = run_plant(name, corpus, options.split, work, options.set)
+    elif name == ANNIF:
+        found = run_annif(corpus, options.split, work)
     else:
         command = [sys.executable, "-m", "tests.benchmarks.whole", "--corpus", str(corpus), "--split", options.split, "--work", str(work)]
         done = subprocess.run([*command, "--part", name], capture_output=True, text=True, check=False)
@@ -259,8 +280,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         label = f"{corpus.parent.name}, {corpus.stem}" if corpus.is_file() else corpus.name
         systems = found["corpora"].setdefault(label, {})
         for name in (name for name in options.system if "seconds" not in systems.get(name, {})):
-            if importlib.util.find_spec(PACKAGES.get(name, "plant_cli")) is None:
-                print(f"{name}: {PACKAGES[name]} is not installed")
+            if missing := find_missing(name):
+                print(f"{name}: {missing} is not installed")
                 continue
             with tempfile.TemporaryDirectory() as scratch:
                 systems[name] = measure_system(name, options, corpus, Path(scratch) / "work")
