@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from plant_cli.api import Analyser, Documents, Evidence, Reading, Reporter, TokenBatch
+from plant_cli.data.blocks import work_ahead
 from plant_cli.data.words import find_words
 from plant_cli.network.answers import encode, tokenize
 from plant_cli.network.assembly import Network
@@ -22,6 +23,7 @@ from plant_cli.network.cuts import measure_cut
 from plant_cli.network.hardware import Hardware
 
 Rows = npt.NDArray[np.int64]
+THREADS_AHEAD = 2  # that read kept states while a card computes; up to five batches wait there
 OUTSIDE = -1  # the row of a word that the relevance table does not have
 
 
@@ -84,6 +86,7 @@ class HiddenReader(Protocol):
     """Reads documents of a split for decoders."""
 
     tokens: TokenBatch
+    reads_ahead: bool  # whether it may read batches in other threads, before they are asked for
 
     def read(self, rows: Rows) -> Reading:
         """Some documents [B], padded to a multiple of `TOKEN_MULTIPLE` tokens."""
@@ -97,6 +100,8 @@ class LiveReader:
     `words` has the row of each token's word in the relevance table, [T] for each document; None where the decoder needs none.
     """
 
+    reads_ahead = False
+
     def __init__(self, network: Network, tokens: TokenBatch, hardware: Hardware, words: Sequence[Rows] | None = None) -> None:
         self.network, self.tokens, self.hardware, self.words = network, tokens, hardware, words
 
@@ -108,6 +113,15 @@ class LiveReader:
             hidden = hidden.to(self.hardware.dtype)
         hidden = hidden.masked_fill(~mask[..., None], 0)  # a backbone may leave anything there, NaN too
         return Reading.of(hidden, mask, lay_out_words(self.words, rows, mask))
+
+
+def read_in_turn(reader: HiddenReader, batches: Iterable[Rows]) -> Iterator[tuple[Rows, Reading]]:
+    """Batches, each with its reading."""
+
+    def read(rows: Rows) -> tuple[Rows, Reading]:
+        return rows, reader.read(rows)
+
+    return work_ahead(read, batches, THREADS_AHEAD) if reader.reads_ahead else map(read, batches)
 
 
 def pad_to_multiple(hidden: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

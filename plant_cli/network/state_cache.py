@@ -36,6 +36,7 @@ class CachedReader:
 
     def __init__(self, folder: Path, live: LiveReader, filled_in: float | None) -> None:
         self.tokens, self.words, self.hardware = live.tokens, live.words, live.hardware
+        self.reads_ahead = live.hardware.device.type == "cuda"  # the processor is free while a card computes
         self.filled_in = filled_in  # seconds that the backbone took to fill the file; None if it was filled already
         self.hidden = live.network.backbone.hidden_size
         self.sizes = lengths(self.tokens)
@@ -47,10 +48,11 @@ class CachedReader:
         longest = round_up(max(1, int(self.sizes[rows].max())), TOKEN_MULTIPLE)
         device = self.hardware.device
         kind = torch.int16 if self.states.dtype == np.int16 else torch.float32
-        hidden = torch.zeros(len(rows), longest, self.hidden, dtype=kind, pin_memory=device.type == "cuda")
+        hidden = torch.empty(len(rows), longest, self.hidden, dtype=kind, pin_memory=device.type == "cuda")
         out = hidden.numpy()
         for number, row in enumerate(rows):
             out[number, : self.sizes[row]] = self.states[self.starts[row] : self.starts[row + 1]]
+            out[number, self.sizes[row] :] = 0
         if hidden.dtype == torch.int16:
             hidden = hidden.view(torch.bfloat16)
         mask = send(torch.from_numpy(np.arange(longest)[None, :] < self.sizes[rows][:, None]), device)

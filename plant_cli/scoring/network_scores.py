@@ -18,7 +18,16 @@ from plant_cli.network.assembly import Network, load_network, require_words
 from plant_cli.network.candidates import UNSCORED, measure_recall, score_all, score_pairs
 from plant_cli.network.cuts import measure_cut
 from plant_cli.network.hardware import Hardware, choose_hardware
-from plant_cli.network.reading import HiddenReader, LiveReader, find_token_words, lengths, make_tokens, sorted_batches, warn_of_cut
+from plant_cli.network.reading import (
+    HiddenReader,
+    LiveReader,
+    find_token_words,
+    lengths,
+    make_tokens,
+    read_in_turn,
+    sorted_batches,
+    warn_of_cut,
+)
 from plant_cli.network.state_cache import StateCache
 from plant_cli.relevance.relevance_table import read_counted_words
 from plant_cli.runs.session import stopped
@@ -125,10 +134,9 @@ def score_documents(
     width = min(scoring.k, network.labels)
     collected = {name: TopCollector(len(sizes), width, None if i else scoring.keep) for i, name in enumerate(rescore)}
     with scoring.reporter.progress(f"scoring {scoring.name}", len(sizes), "documents") as task:
-        for rows in hardware.processes.share(sorted_batches(sizes, scoring.batch)):
+        for rows, reading in read_in_turn(reader, hardware.processes.share(sorted_batches(sizes, scoring.batch))):
             if stopping := scoring.should_stop():
                 break
-            reading = reader.read(rows)
             candidates = None if scoring.candidates is None else scoring.candidates.of(rows, reading.mask.device)
             with hardware.autocast():
                 logits = _score(network, reading, candidates)

@@ -19,7 +19,7 @@ from plant_cli.api import BackboneSpec, Choice, Interrupted, ModelSection, Silen
 from plant_cli.network import state_cache as cache
 from plant_cli.network.design import find_design
 from plant_cli.network.hardware import Hardware
-from plant_cli.network.reading import HiddenReader, LiveReader, make_tokens
+from plant_cli.network.reading import HiddenReader, LiveReader, make_tokens, read_in_turn
 from plant_cli.network.state_cache import CachedReader, StateCache, fingerprint_weights
 from plant_cli.registry import installed
 from plant_cli.runs.session import Session
@@ -61,6 +61,20 @@ def test_cached_states_equal_live_ones(frozen: Any, session: Session, hardware: 
     assert torch.allclose(found.hidden[found.mask].float(), expected.hidden[found.mask].float(), atol=tolerance)
     assert not found.hidden[~found.mask].any()
     assert expected.hidden.dtype == found.hidden.dtype  # what was chosen on cached states holds for live ones
+
+
+def test_batches_that_are_read_ahead_are_the_same(frozen: Any, session: Session) -> None:
+    cached = opened(frozen, session)
+    assert isinstance(cached, CachedReader)
+    batches = [np.array([row]) for row in range(len(TEXTS))]
+    assert not cached.reads_ahead  # on a processor
+    in_turn = list(read_in_turn(cached, batches))
+    cached.reads_ahead = True
+    ahead = list(read_in_turn(cached, batches))
+    assert [rows.tolist() for rows, _ in ahead] == [rows.tolist() for rows in batches]
+    for (_, found), (_, expected) in zip(ahead, in_turn, strict=True):
+        assert torch.equal(found.hidden, expected.hidden)
+        assert torch.equal(found.mask, expected.mask)
 
 
 def folders(session: Session) -> list[Path]:
