@@ -43,12 +43,18 @@ def build(registry: Registry) -> StageGroup:
 def main() -> None:
     """Entry point of the `plant` script and of `python -m plant_cli`."""
     gc.set_threshold(YOUNG_OBJECTS)
-    atexit.register(gc.freeze)  # the process ends: no need to look through all its objects once more
+    atexit.register(_end_without_search)
     limit_spinning()  # before a command loads torch
     reopen_closed()
     sys.stderr = tolerate_lost_reader(sys.stderr)
     with report_failures():
         build(installed())(prog_name="plant")
+
+
+def _end_without_search() -> None:
+    """Let Python not look through all objects once more as the process ends; Triton would call those that are left a leak."""
+    if "triton" not in sys.modules:
+        gc.freeze()
 
 
 def _show_version(wanted: bool) -> None:

@@ -291,7 +291,7 @@ def _bad_options(kind: str, spec: Spec, error: ValidationError) -> ComponentErro
         )
     if first["type"] == "extra_forbidden":
         now = former_names(spec.options).get(key)
-        expected = f"'{now}', as the option is now called" if now else near_names(key, spec.options.model_fields)
+        expected = f"'{now}', as the option is called" if now else near_names(key, spec.options.model_fields)
     return ComponentError(
         f"the {kind} '{spec.name}' does not take {key} = {first['input']!r}",
         where=f"{kind} '{spec.name}', option {key}",

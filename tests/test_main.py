@@ -102,3 +102,11 @@ def test_completion_offers_commands_and_actions() -> None:
     assert complete("plant mi") == ["mig"]
     assert {"make", "stats"} <= set(complete("plant data "))
     assert complete("plant mig --norm label") == ["label-max"]
+
+
+@pytest.mark.parametrize("triton", [False, True])
+def test_the_end_searches_for_cycles_only_where_triton_would_tell_of_leaks(triton: bool) -> None:
+    code = "import atexit, gc, sys; from plant_cli.main import main; atexit.register(lambda: print(gc.get_freeze_count() > 0))\n"
+    code += "sys.modules['triton'] = sys\n" * triton + "sys.argv = ['plant', '--version']; main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == str(not triton)

@@ -176,7 +176,7 @@ def test_wrong_component_options_name_the_option(plugins: Registry, tmp_path: Pa
     assert "did you mean 'sharpness'" in unknown.value.expected
     with pytest.raises(ComponentError) as former:
         plugins.resolve(LossSpec, Choice(name="thorn", options={"edge": 2}))
-    assert former.value.expected == "'sharpness', as the option is now called"
+    assert former.value.expected == "'sharpness', as the option is called"
     with pytest.raises(ComponentError, match="does not take sharpness = -1"):
         plugins.resolve(LossSpec, Choice(name="thorn", options={"sharpness": -1}))
 

@@ -153,7 +153,8 @@ def option(
         argument: whether it is a positional argument.
         path: whether its value is the path of a file or folder, or a list of paths, which a run makes absolute (`Options.located`).
             "or name" if it may also be a name, such as that of a stage: a value without slash and dot is not changed.
-        was: its former name; a flag or recipe key of that name is refused with a message that tells the new one.
+        was: its former name, or the one that other tools give it; a flag or recipe key of that name is refused with a message that tells
+            this one.
         consent: whether a value other than the default needs the user's consent, since it runs foreign code: it is accepted on the command
             line and in a recipe that the user names, and refused in a file of a run folder.
         hub: for the name of a model on a hub: the names that come with the plugin. Another one that is not on this machine, and that only a

@@ -51,7 +51,7 @@ def explain_usage_error(error: Any, command: str, former: Mapping[str, str], ask
     if hasattr(error, "possibilities") and error.option_name in former:
         now = former[error.option_name]
         return UsageError(
-            f"the option '{error.option_name}' is now called '{now}'", where=command, expected=now, todo=f"write {now} instead; {ask}"
+            f"the option '{error.option_name}' is called '{now}'", where=command, expected=now, todo=f"write {now} instead; {ask}"
         )
     if hasattr(error, "possibilities"):
         expected = near_names(error.option_name, error.possibilities) if error.possibilities else "an option of this command"

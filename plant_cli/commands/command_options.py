@@ -263,7 +263,7 @@ class PredictOptions(Options):
     mean: Literal["probabilities", "logits"] = option("probabilities", "What is averaged.")
     tune: Literal["micro-F1", "macro-F1"] = option("micro-F1", "What the threshold of an average, tuned on validation, maximises.")
     split: Literal["train", "validation", "test"] = everyday("test", "The split to score.")
-    top_k: int = everyday(100, "Labels kept of each document.", ge=1)
+    top_k: int = everyday(100, "Labels kept of each document.", ge=1, was="limit")
     micro_batch: int = everyday(16, "Documents scored at once; lower it when memory runs out.", ge=1, was="batch")
     shortlist: Choice | None = choice("shortlist", None, "Score only the labels that this proposes; needs `plant mig` (default: all).")
     thresholds: str | None = option(None, "Add a column `decisions` by `plant thresholds`: folder, tag, or file.", path="or name")
@@ -423,7 +423,10 @@ class SuggestOptions(Options):
     )
     text: str | None = everyday(None, "One text to label, instead of a table.")
     top_k: int | None = everyday(
-        None, f"Labels suggested for each text, at most (default: {LABELS_SUGGESTED}; with --assigned {LABELS_ASSIGNED}).", ge=1
+        None,
+        f"Labels suggested for each text, at most (default: {LABELS_SUGGESTED}; with --assigned {LABELS_ASSIGNED}).",
+        ge=1,
+        was="limit",
     )
     assigned: bool = everyday(False, "Only labels that reach the threshold tuned on validation.")
     recursive: bool = option(False, "Also read the folders in a folder of texts.")
@@ -461,7 +464,7 @@ class ExplainOptions(Options):
     text: str | None = everyday(None, "One text to explain, instead of a table.")
     document: str | None = everyday(None, "The id of one text of the table; without a table, of the run's corpus.", value="ID")
     label: tuple[str, ...] = everyday((), "A label to explain, suggested or not: its id or title, or a file of them (repeatable).")
-    top_k: int = everyday(5, "Labels explained of each text where none is named: those that are suggested first.", ge=1)
+    top_k: int = everyday(5, "Labels explained of each text where none is named: those that are suggested first.", ge=1, was="limit")
     html: str | None = everyday(None, "Also write a page: one HTML file without scripts.", min_length=1, value="FILE")
     measure: SplitName | None = option(
         None,
@@ -489,7 +492,11 @@ class LabelsApplyOptions(Options):
     """Options of `labels apply`."""
 
     path: str = option(help="The run with the model; it does not change.", argument=True, path=True)
-    edits: str = option(help="The edits: a table, JSON lines or YAML of edit, label, title, into and others.", argument=True, path=True)
+    edits: str = option(
+        help="Edits in a table, JSON lines or YAML: add, rename, merge, split, retire (columns edit, label, title, into).",
+        argument=True,
+        path=True,
+    )
     train: bool = everyday(False, "Train the network again, with all labels (default: it stays as it is, and new labels get rows).")
 
 

@@ -210,7 +210,7 @@ def _check(context: StageContext, source: Run, rows: Sequence[Row], where: str) 
             expected="a trained run",
             todo=f"plant train --run {source.path}",
         )
-    dataset = load_dataset(context, _find_source(source))
+    dataset = load_dataset(context, _find_source(source), again=True)
     index = set(read_labels(source.corpus_path)["label"])  # a label of a title alone, or of validation alone, can be added
     others = {*find_used_labels(dataset), *read_titles(dataset, context.reporter)["label"]} - {
         row["label"] for row in rows if row["edit"] == "add"

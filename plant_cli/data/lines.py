@@ -229,7 +229,9 @@ def decode_text(content: bytes, encoding: str | None, what: str, where: str) -> 
             f"{what} is not {codec.removesuffix('-sig').upper()}",
             where=f"{where}, line {before.count(chr(10)) + 1}, column {len(before) - before.rfind(chr(10))}",
             expected="text in its encoding",
-            todo="name its encoding, perhaps --encoding windows-1252",
+            todo="name another file, or the encoding, perhaps utf-16: this one holds zeros, as files do that are no text"
+            if b"\0" in content
+            else "name its encoding, perhaps --encoding windows-1252",
         ) from error
 
 

@@ -30,8 +30,8 @@ from plant_cli.data.vocabularies import apply_vocabulary
 ANY = "files"  # the dataset that reads tables, and stands for whichever format is recognised
 
 
-def load_dataset(context: StageContext, data: DataSection, tell: Callable[[str], None] | None = None) -> Dataset:
-    """The dataset of a section `data`; a note says what was recognised.
+def load_dataset(context: StageContext, data: DataSection, tell: Callable[[str], None] | None = None, *, again: bool = False) -> Dataset:
+    """The dataset of a section `data`; notes say what was recognised, unless it is read `again`.
 
     Where nothing is named, the corpus is that of the run that the variable PLANT_RUN names.
     """
@@ -39,7 +39,8 @@ def load_dataset(context: StageContext, data: DataSection, tell: Callable[[str],
     if run and data == DataSection() and (Path(run) / "corpus" / SPLITS_FILE).exists():
         data = DataSection.model_validate(CorpusRecord.read(Path(run) / "corpus").source)
         context.reporter.note(f"the corpus is that of the run {run}: {data.path or data.dataset.name}")
-    chosen = data.dataset if data.dataset.name != ANY else _recognise(context, data)
+    note = (lambda _: None) if again else context.reporter.note
+    chosen = data.dataset if data.dataset.name != ANY else _recognise(context, data, note)
     spec, options = context.component(DatasetSpec, chosen)
     with _show_spooling(context.reporter, str(data.path or chosen.name)):
         try:
@@ -68,7 +69,7 @@ def load_dataset(context: StageContext, data: DataSection, tell: Callable[[str],
     if data.label_edits is not None:
         dataset = read_label_edits(Path(data.label_edits)).apply(dataset)
     for remark in remarks:
-        context.reporter.note(remark)
+        note(remark)
     if tell is not None:
         for remark in dataset.remarks:
             tell(remark)
@@ -129,7 +130,7 @@ def guess_columns(context: StageContext, data: DataSection) -> dict[str, str]:
     return found
 
 
-def _recognise(context: StageContext, data: DataSection) -> Choice:
+def _recognise(context: StageContext, data: DataSection, note: Callable[[str], None]) -> Choice:
     found = find_formats(context.components(DatasetSpec), data, context.reporter.warn)
     if len(found) > 1:
         raise UsageError(
@@ -141,5 +142,5 @@ def _recognise(context: StageContext, data: DataSection) -> Choice:
     if not found or ANY in found:
         return data.dataset
     name, said = next(iter(found.items()))
-    context.reporter.note(f"{data.path}: {said} (--dataset {name})")
+    note(f"{data.path}: {said} (--dataset {name})")
     return Choice(name=name)

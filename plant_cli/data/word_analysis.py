@@ -12,7 +12,7 @@ import numpy.typing as npt
 from plant_cli.api import AnalyserSpec, Reporter, WordReducer, WordRule, promises
 from plant_cli.data.corpus_files import AnalyserRecord
 from plant_cli.data.languages import TEXTS_RECOGNISED, find_language, name_language, share_languages
-from plant_cli.data.words import REMEMBERED, find_borders, normalise_word, spell, split_number
+from plant_cli.data.words import find_borders, normalise_word, spell, split_number
 from plant_cli.registry import installed
 
 AUTO, NO_ANALYSER = "auto", "none"
@@ -21,6 +21,7 @@ FEW_FORMS = ("en", "es")
 FEW_IN_CORPUS = 0.05  # share of the documents below which a language is not one of the corpus
 RECOGNISED = 0.2  # share of the documents whose language must be recognised; else several short ones are looked at together
 BUNCH = 40  # short documents
+MOST_FORMS = 1 << 20  # that an analyser remembers, since all are written down when a corpus was read: about 250 MB
 
 
 class WordAnalyser:
@@ -72,7 +73,7 @@ class _Reduced(dict[str, str]):
         reduced = self._reducer.reduce(letters) if letters else ""
         promises.REDUCED.require(reduced, who=f"analyser '{self._name}'", what="reduce")
         word = (normalise_word(reduced) or letters) + number
-        if len(self) < REMEMBERED:
+        if len(self) < MOST_FORMS:
             self[form] = word
         return word
 

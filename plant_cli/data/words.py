@@ -42,7 +42,7 @@ _IS_LATIN = np.array([re.match(f"[{_LATIN_LETTERS}]", chr(code)) is not None for
 _UNSPACED = regex.compile(rf"{_CHARACTER}{_MARK}*+|\p{{Nd}}++", regex.VERSION1)
 MOST_DIGITS = 4
 """Digits that a number has at most to be a word: longer ones name one thing each (telephones, accounts) and teach nothing."""
-REMEMBERED, LONGEST_REMEMBERED = 1 << 20, 64  # distinct forms that a cache holds at most, and their characters: about 400 MB
+REMEMBERED, LONGEST_REMEMBERED = 1 << 17, 64  # distinct chunks of text that are remembered at once, and their characters: about 50 MB
 
 DEFAULT_RULE: WordRule = "mixed"
 """Of corpora whose words nobody asked for in another way."""
@@ -190,7 +190,9 @@ class _Spelt(dict[str, tuple[str, ...]]):
 
     def __missing__(self, chunk: str) -> tuple[str, ...]:
         spelt = tuple(word for word, _, _ in _cut_chunk(chunk))
-        if len(self) < REMEMBERED and len(chunk) <= LONGEST_REMEMBERED:
+        if len(self) >= REMEMBERED:
+            self.clear()  # frequent chunks are soon back
+        if len(chunk) <= LONGEST_REMEMBERED:
             self[chunk] = spelt
         return spelt
 

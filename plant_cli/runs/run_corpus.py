@@ -80,9 +80,9 @@ def _load_again(context: RunContext, run: Run) -> Dataset:
     """The corpus of the run, from where it was; `ArtefactError` where it is no longer there."""
     path, edits = context.data.path, context.data.label_edits
     if edits is not None and not Path(edits).exists() and (beside_it := run.path / Path(edits).name).exists():  # the run has moved
-        return load_dataset(context, context.data.model_copy(update={"label_edits": str(beside_it)}))
+        return load_dataset(context, context.data.model_copy(update={"label_edits": str(beside_it)}), again=True)
     if path is None or Path(path).exists() or path != CorpusRecord.read(run.corpus_path).source.get("path"):
-        return load_dataset(context, context.data)
+        return load_dataset(context, context.data, again=True)
     beside = [place / Path(path).name for place in (Path.cwd(), run.path.absolute().parent) if (place / Path(path).name).exists()]
     place = shlex.quote(str(beside[0])) if beside else "NEW_PLACE"
     raise ArtefactError(

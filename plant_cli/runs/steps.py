@@ -184,7 +184,7 @@ def explain_option_error(error: ValidationError, model: type[Options], layer: Re
         what, expected, todo = f"'{name}' has no value", _help(model, key), f"{way}; or give it in a recipe"
     elif kind == "extra_forbidden" and key in former_names(model):
         now = former_names(model)[key]
-        what, expected, todo = f"the option '{name}' is now called '{now}'", f"the key '{now}'", f"write '{now}' instead of '{key}'"
+        what, expected, todo = f"the option '{name}' is called '{now}'", f"the key '{now}'", f"write '{now}' instead of '{key}'"
     elif kind == "extra_forbidden" and key not in model.model_fields:
         what, expected, todo = f"'{shown}' has no option '{key}'", near_names(key, model.model_fields), "correct or remove the key"
     elif not key:

@@ -41,7 +41,7 @@ def find_named(names: Sequence[str], labels: LabelIndex, flag: str) -> list[int]
                 f"no label is named '{name}'" if given == [name] else f"none of the {len(given)} names in the file is a label of train",
                 where=f"{flag} {name}",
                 expected="; ".join(["ids or titles of labels", *near]),
-                todo="give ids as the corpus has them, or a file with one on each line",
+                todo="give ids as the corpus has them; `plant labels apply` and --zero-shot add labels that no training document has",
             )
         found.update(known)
     return sorted(found)

@@ -107,9 +107,9 @@ def test_a_group_without_a_stage_of_its_own(plant: Any, capsys: pytest.CaptureFi
         (["dig", "show"], 2, "error: LABEL is missing", "plant dig show [OPTIONS]"),
         (["dig", "show", "a", "b"], 2, "(b)", "plant dig show [OPTIONS]"),
         (["dig", "--depth"], 2, "requires an argument", "where:      plant dig"),
-        (["dig", "--metres=4"], 2, "error: the option '--metres' is now called '--depth'", "what to do: write --depth instead"),
-        (["dig", "--water-first"], 2, "error: the option '--water-first' is now called '--wet'", "expected:   --wet"),
-        (["dig", "--no-water-first"], 2, "error: the option '--no-water-first' is now called '--no-wet'", "write --no-wet instead"),
+        (["dig", "--metres=4"], 2, "error: the option '--metres' is called '--depth'", "what to do: write --depth instead"),
+        (["dig", "--water-first"], 2, "error: the option '--water-first' is called '--wet'", "expected:   --wet"),
+        (["dig", "--no-water-first"], 2, "error: the option '--no-water-first' is called '--no-wet'", "write --no-wet instead"),
     ],
 )
 def test_a_command_line_that_cannot_be_read_is_explained_in_four_parts(

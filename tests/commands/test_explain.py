@@ -66,6 +66,7 @@ def test_the_suggested_labels_or_those_that_are_named_by_id_or_title(run: Any, p
     with pytest.raises(DataError, match="no label is named 'nonsense'") as caught:
         run(text="a fever", label=("nonsense",))
     assert caught.value.where == "--label nonsense"
+    assert "plant labels apply" in caught.value.todo
 
 
 def test_a_network_reads_a_text_once(run: Any, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,6 +108,15 @@ def test_both_options_take_the_same_tables_in_place_of_the_one_beside(option: st
     assert [Path(file).name for file in found.files] == ["data.csv", "gnd.csv"]
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_what_is_recognised_is_told_once(again: bool, tmp_path: Path) -> None:
+    tables.write_table(pl.DataFrame(ROWS), tmp_path / "data.csv")
+    (tmp_path / "gnd.csv").write_text("id,name\nJ20,Named\n")
+    reporter = SilentReporter()
+    load_dataset(context(reporter), DataSection(path=str(tmp_path / "data.csv"), titles=str(tmp_path / "gnd.csv")), again=again)
+    assert ["a table of 1 labels" in note for note in reporter.notes][:1] == ([] if again else [True])
+
+
 def test_what_was_guessed_is_told_to_whoever_asks(tmp_path: Path) -> None:
     tables.write_table(pl.DataFrame(ROWS), tmp_path / "data.csv")
     heard: list[str] = []

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from plant_cli.api import AnalyserSpec, ComponentError, PluginRecord, SilentReporter, TokenBatch
 from plant_cli.data import word_analysis as module
+from plant_cli.data import words as words_module
 from plant_cli.data.corpus_files import AnalyserRecord
 from plant_cli.data.files import hash_json
 from plant_cli.data.languages import FUNCTION_WORDS, SCRIPTS, find_language, name_language, share_languages
@@ -340,6 +341,17 @@ def test_tokens_of_all_forms_belong_to_the_lemma() -> None:
     [matched] = match_words([text], number_words([found.spell(text)]), tokens, ["haus"], found)
     assert matched.vocabulary.tolist() == [0, -1]
     assert {(int(t), int(w)) for t, w in zip(matched.token, matched.word, strict=True)} == {(0, 0), (1, 0), (2, 1), (3, 0)}
+
+
+def test_so_many_chunks_of_text_are_remembered_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    remembered = words_module._SPELT
+    monkeypatch.setattr(words_module, "REMEMBERED", 100)
+    remembered.clear()
+    for number in range(300):
+        word = "".join(chr(97 + int(digit)) for digit in str(number))
+        assert spell(f"the {word} {100 * 'x'}", "mixed") == ["the", word, 100 * "x"]
+        assert len(remembered) <= 100
+    assert "the" in remembered
 
 
 def test_the_forms_that_were_met_are_known() -> None:
