@@ -53,6 +53,9 @@ def explain_usage_error(error: Any, command: str, former: Mapping[str, str], ask
         return UsageError(
             f"the option '{error.option_name}' is called '{now}'", where=command, expected=now, todo=f"write {now} instead; {ask}"
         )
+    if hasattr(error, "possibilities") and error.ctx and error.option_name[2:].upper() in _arguments(error.ctx.command):
+        what = f"'{error.option_name}' is no option but an argument"
+        return UsageError(what, where=command, expected=_line(error, command), todo=f"write its value alone, without {error.option_name}")
     if hasattr(error, "possibilities"):
         expected = near_names(error.option_name, error.possibilities) if error.possibilities else "an option of this command"
         return UsageError(
@@ -69,6 +72,11 @@ def explain_usage_error(error: Any, command: str, former: Mapping[str, str], ask
 
 def _show(parameter: Any) -> str:
     return str(parameter.opts[0] if parameter.opts[0].startswith("-") else parameter.metavar or parameter.name)
+
+
+def _arguments(command: Any) -> list[str]:
+    """The arguments of a command, as its usage shows them."""
+    return [str(parameter.metavar) for parameter in command.params if parameter.param_type_name == "argument"]
 
 
 def _line(error: Any, command: str) -> str:

@@ -215,7 +215,10 @@ def _check(context: StageContext, source: Run, rows: Sequence[Row], where: str) 
     others = {*find_used_labels(dataset), *read_titles(dataset, context.reporter)["label"]} - {
         row["label"] for row in rows if row["edit"] == "add"
     }
-    return make_edits(rows, where, index | others)
+    edits = make_edits(rows, where, index | others)
+    if not edits.counts:
+        raise DataError("there are no edits", where=where, expected="a row for each edit", todo="the model is up to date if nothing changed")
+    return edits
 
 
 def _find_source(run: Run) -> DataSection:

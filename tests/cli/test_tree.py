@@ -105,6 +105,7 @@ def test_a_group_without_a_stage_of_its_own(plant: Any, capsys: pytest.CaptureFi
         (["dig", "--depth", "deep"], 3, "error: the value of --depth is not valid", "expected:   a valid integer"),
         (["dig", "--tool", "spoon"], 3, "error: the value of --tool is not valid", "'spade'"),
         (["dig", "show"], 2, "error: LABEL is missing", "plant dig show [OPTIONS]"),
+        (["dig", "show", "--label", "a"], 2, "error: '--label' is no option but an argument", "what to do: write its value alone"),
         (["dig", "show", "a", "b"], 2, "(b)", "plant dig show [OPTIONS]"),
         (["dig", "--depth"], 2, "requires an argument", "where:      plant dig"),
         (["dig", "--metres=4"], 2, "error: the option '--metres' is called '--depth'", "what to do: write --depth instead"),

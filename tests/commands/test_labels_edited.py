@@ -213,6 +213,10 @@ def test_what_cannot_be_edited_changes_nothing(model: Path, tmp_path: Path) -> N
     edits.write_text("edit,label\nretire,unknown\n")
     with pytest.raises(DataError, match="there is no label 'unknown'"):
         apply(model, edits, tmp_path / "new")
+    for nothing in ("edit,label\n", "edit,label\n,\n"):
+        edits.write_text(nothing)
+        with pytest.raises(DataError, match="there are no edits"):
+            apply(model, edits, tmp_path / "new")
     edits.write_text("edit,label\nretire,a\n")
     with pytest.raises(UsageError, match="would take the place of the other"):
         apply(model, edits, model)
