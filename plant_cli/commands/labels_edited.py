@@ -217,7 +217,7 @@ def _check(context: StageContext, source: Run, rows: Sequence[Row], where: str) 
     }
     edits = make_edits(rows, where, index | others)
     if not edits.counts:
-        raise DataError("there are no edits", where=where, expected="a row for each edit", todo="the model is up to date if nothing changed")
+        raise DataError("there are no edits", where=where, expected="a row for each edit", todo="if nothing changed, nothing is to be done")
     return edits
 
 
