@@ -26,7 +26,8 @@ BYTES_OF_A_LABELS_WORD = 22  # of a label and a word of its documents, in `words
 WORDS_OF_A_LABEL = 1000  # of these that `words` keeps of a label, as it comes
 BYTES_ON_DISK, PAIRS_ON_DISK = 14, 16  # of a cell and of such a pair, at most: vectors of two views, and all of it twice
 SECONDS_OF_A_CELL = 6e-6  # of one processor, for each fit, measured likewise
-SECONDS_OF_MANY, SECONDS_OF_A_WORD = 5e-4, 3.3e-5  # of a document, and of each of its words, where these alone are compared
+SECONDS_OF_MANY, SECONDS_OF_A_WORD = 5e-4, 1.3e-5  # of a document, and of each of its words, where these alone are compared
+SECONDS_OF_A_LABEL = 1.6e-3  # likewise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +57,9 @@ class Forecast:
         return cls(
             memory=int(rest + BYTES_OF_A_CELL * cells + BYTES_OF_A_LABELS_WORD * pairs),
             disk=int(BYTES_ON_DISK * cells + PAIRS_ON_DISK * pairs),
-            seconds=SECONDS_OF_MANY * count + SECONDS_OF_A_WORD * found if many else 2 * SECONDS_OF_A_CELL * cells,
+            seconds=SECONDS_OF_MANY * count + SECONDS_OF_A_WORD * found + SECONDS_OF_A_LABEL * distinct
+            if many
+            else 2 * SECONDS_OF_A_CELL * cells,
         )
 
     def __str__(self) -> str:
