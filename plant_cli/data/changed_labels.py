@@ -187,21 +187,17 @@ def _move(pairs: pl.LazyFrame | None, moves: dict[str, str | None]) -> pl.LazyFr
     return None if pairs is None else pairs.with_columns(pl.col("label").cast(pl.String).replace(moves)).drop_nulls("label")
 
 
-def read_label_edits(path: Path, known: Collection[str] | None = None) -> ChangedLabels:
+def read_label_edits(path: Path) -> ChangedLabels:
     """The edits of a table, or of a list in YAML, with the columns `EDIT_COLUMNS`, of which only `edit` and `label` must be there.
-
-    Args:
-        path: of the table.
-        known: the labels before the edits; unknown ones are refused then.
 
     Raises:
         DataError: a column is missing, or a row is wrong (see `ChangedLabels.take`).
     """
-    return make_edits(read_edit_rows(path), str(path), known)
+    return make_edits(read_edit_rows(path), str(path))
 
 
 def make_edits(rows: Iterable[dict[str, Any]], where: str, known: Collection[str] | None = None) -> ChangedLabels:
-    """The edits of rows of `EDIT_COLUMNS`; see `read_label_edits`."""
+    """The edits of rows of `EDIT_COLUMNS`. `known` are the labels before the edits: unknown ones are refused then."""
     edits = ChangedLabels(where=where, known=known)
     for number, row in enumerate(rows, start=1 if Path(where).suffix.lower() in (".jsonl", *YAML) else 2):  # 2: below the header
         if any(row.values()):
@@ -239,13 +235,12 @@ def _read_cell(cell: object) -> str | None:
 
 
 def _read_yaml(path: Path) -> list[dict[str, Any]]:
+    rows = mark = None
     try:
         with path.open(encoding="utf-8") as stream:
             rows = yaml.load(stream, Loader=yaml.BaseLoader)  # an id 007 keeps its zeros
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, FileNotFoundError) as error:
-        rows, mark = None, getattr(error, "problem_mark", None)
-    else:
-        mark = None
+        mark = getattr(error, "problem_mark", None)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise DataError(
             "the edits cannot be read",

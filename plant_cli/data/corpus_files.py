@@ -30,9 +30,8 @@ GOLD = {"split": pl.String(), "doc_id": pl.String(), "labels": pl.List(pl.UInt32
 EXCLUDED = {"doc_id": pl.String(), "label": pl.String()}
 DOCUMENTS = {"split": pl.String(), "doc_id": pl.String(), "text": pl.UInt64(), "labels": pl.UInt64()}  # hashes of what the source has
 PARENTS = {"label": pl.String(), "parent": pl.String()}
-CORPUS_TABLES: Mapping[
-    str, tuple[str, Mapping[str, pl.DataType]]
-] = {  # files that a corpus may have beside its label index: what they hold, and their columns
+# files that a corpus may have beside its label index: what they hold, and their columns
+CORPUS_TABLES: Mapping[str, tuple[str, Mapping[str, pl.DataType]]] = {
     GOLD_FILE: ("the gold labels", GOLD),
     EVIDENCE_FILE: ("the gold evidence", EVIDENCE),
     EXCLUDED_FILE: ("the pairs to leave out of predictions", EXCLUDED),

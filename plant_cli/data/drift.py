@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from scipy.special import rel_entr
 from scipy.stats import chi2, false_discovery_control
 
 from plant_cli.api.options import FIXED_SEED
@@ -45,7 +46,7 @@ class Drift:
     words_distance: float  # Jensen-Shannon divergence of the word distributions, in bits (0 equal, 1 nothing shared)
     labels_distance: float  # the same of labels
     words_chance: float  # the same where all documents are dealt at random to two corpora of these sizes: what chance gives
-    labels_chance: float  # the same where all documents are dealt at random to two corpora of these sizes: what chance gives
+    labels_chance: float  # the same of labels
 
 
 @dataclass(frozen=True)
@@ -94,9 +95,7 @@ def divergence(first: dict[str, int] | Counter[str], second: dict[str, int] | Co
     if not totals.all():
         return 0.0
     shares = counts / totals
-    middle = np.broadcast_to(shares.mean(axis=0), shares.shape)
-    inside = shares > 0
-    return float((shares[inside] * np.log2(shares[inside] / middle[inside])).sum() / 2)
+    return float(rel_entr(shares, shares.mean(axis=0)).sum() / (2 * np.log(2)))
 
 
 def likelihood_ratio(before: Numbers, after: Numbers, documents: tuple[int, int]) -> Numbers:
@@ -104,8 +103,7 @@ def likelihood_ratio(before: Numbers, after: Numbers, documents: tuple[int, int]
     observed = np.stack([before, documents[0] - before, after, documents[1] - after])
     with_it, total = before + after, documents[0] + documents[1]
     expected = np.stack([rows * n / total for n in documents for rows in (with_it, total - with_it)])
-    terms = np.where(observed > 0, observed * np.log(np.where(observed > 0, observed, 1.0) / np.where(expected > 0, expected, 1.0)), 0.0)
-    return np.asarray(np.maximum(2 * terms.sum(axis=0), 0.0), dtype=np.float64)
+    return np.asarray(np.maximum(2 * rel_entr(observed, expected).sum(axis=0), 0.0), dtype=np.float64)
 
 
 def _contrast(first: dict[str, int], second: dict[str, int], size: int, other: int, name: str) -> pl.DataFrame:

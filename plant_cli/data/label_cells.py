@@ -10,6 +10,7 @@ import re
 import tokenize
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from html.entities import html5
 from typing import Literal, NamedTuple
@@ -268,9 +269,10 @@ def read_structure(cell: str) -> list[object] | dict[object, object] | None:
     if not cell or len(cell) > _LONGEST:
         return None
     if cell[0] in "\"'" and cell[-1] == cell[0]:
-        inner = _read_text(cell)
-        if inner is not None and inner[:1] in "[{" and (nested := read_structure(inner)) is not None:  # JSON within JSON
-            return nested
+        with suppress(ValueError):
+            inner = json.loads(cell)
+            if inner[:1] in ("[", "{") and (nested := read_structure(inner)) is not None:  # JSON within JSON
+                return nested
         cell = f"[{cell}]"
     cell = _NULL.sub(r"\1\\\\N\1", cell)
     for read in (json.loads, _read_printed):
@@ -281,14 +283,6 @@ def read_structure(cell: str) -> list[object] | dict[object, object] | None:
         if isinstance(parsed, (list, dict)):
             return parsed
     return None
-
-
-def _read_text(cell: str) -> str | None:
-    try:
-        text = json.loads(cell)
-    except ValueError:
-        return None
-    return text if isinstance(text, str) else None
 
 
 def _read_printed(cell: str) -> object:

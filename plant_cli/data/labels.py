@@ -45,7 +45,7 @@ class LabelTable:
         return {label: position for position, label in enumerate(self.ids)}
 
     def position(self, label: str) -> int:
-        """See `LabelIndex.position`."""
+        """The row number of one label; `DataError` if it has none."""
         try:
             return self.positions[label]
         except KeyError as error:

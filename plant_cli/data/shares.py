@@ -52,14 +52,8 @@ def find_paths(patterns: Sequence[str]) -> list[Path]:
     return sorted({Path(path) for pattern in patterns for path in ([pattern] if Path(pattern).exists() else glob(pattern))})
 
 
-def require_whole(shards: Mapping[Path, Shard], option: str, command: str) -> None:
-    """Refuse anything but each shard of one division once.
-
-    Args:
-        shards: which shard each path holds.
-        option: the one that names the paths.
-        command: makes a shard.
-    """
+def require_whole(shards: Mapping[Path, Shard]) -> None:
+    """Refuse anything but each shard of one division once, of the paths that `--merge` names."""
     by_shard: dict[Shard, Path] = {}
     wrong = ""
     for path, shard in shards.items():
@@ -75,7 +69,7 @@ def require_whole(shards: Mapping[Path, Shard], option: str, command: str) -> No
     if wrong:
         raise UsageError(
             wrong,
-            where=f"{option}: {', '.join(f'{path} ({shard})' for path, shard in shards.items()) or 'nothing'}",
+            where=f"--merge: {', '.join(f'{path} ({shard})' for path, shard in shards.items()) or 'nothing'}",
             expected="every shard of one division once, such as 1/2 and 2/2",
-            todo=f"name all of them; `{command}` makes one that is missing",
+            todo="name all of them; `plant mig --shard i/n` makes one that is missing",
         )

@@ -1,5 +1,6 @@
 """A prepared corpus in a run folder: its labels are kept there, its texts are read from their source and compared by hash."""
 
+# ruff: noqa: D102  # the methods of a protocol are described there
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
@@ -47,12 +48,10 @@ class StoredCorpus:
 
     @property
     def data_hash(self) -> str:
-        """One hash of documents, labels and splits."""
         return self.record.data_hash
 
     @cached_property
     def analyser(self) -> WordAnalyser:
-        """See `Corpus.analyser`."""
         return WordAnalyser(self.record.analyser)
 
     @cached_property
@@ -62,18 +61,16 @@ class StoredCorpus:
 
     @cached_property
     def sizes(self) -> Mapping[SplitName, int]:
-        """See `Corpus.sizes`."""
         return self.record.sizes
 
     def has_split(self, name: SplitName) -> bool:
-        """See `Corpus.has_split`."""
         return name in self.sizes
 
     def __iter__(self) -> Iterator[SplitName]:
         return iter(self.sizes)
 
     def split(self, name: SplitName) -> Split:
-        """See `Corpus.split`; where validation was held out of train, both are kept, which are read together."""
+        """Where validation was held out of train, both are kept, which are read together."""
         if name not in self._splits:
             splits = [self.gold_labels(each) for each in (("train", "validation") if self._is_held_out(name) else (name,))]
             documents = pl.concat(self._read(self._source(name)))
@@ -81,7 +78,6 @@ class StoredCorpus:
         return self._splits[name]
 
     def gold_labels(self, name: SplitName) -> Split:
-        """See `Corpus.gold_labels`."""
         if name not in self.sizes:
             raise DataError(
                 f"the corpus has no split '{name}'",
@@ -104,7 +100,7 @@ class StoredCorpus:
         return Split(name=name, doc_ids=doc_ids, texts=(), gold=gold, unseen=unseen, unseen_labels=unseen_labels, excluded=excluded)
 
     def stream(self, name: SplitName) -> Iterator[Split]:
-        """See `Corpus.stream`; a split that is in memory is given as it is. A changed source is known at the end."""
+        """A split that is in memory is given as it is. A changed source is known at the end."""
         if name in self._splits:
             yield self._splits[name]
             return
@@ -168,13 +164,13 @@ def open_corpus(folder: Path, load: Callable[[], Dataset], documents: Mapping[Sp
     """The corpus that `prepare` wrote; `documents` of its source are those that it has just read."""
     record = CorpusRecord.read(folder)
     require_outputs(folder, record)
-    index = read_labels(folder)
+    index, empty = read_labels(folder), list[str]()  # a million empty lists are one object
     labels = LabelTable(
         ids=index["label"].to_list(),
         titles=index["title"].to_list(),
         train_counts=index["train_count"].to_list(),
         descriptions=index["description"].to_list(),
-        **{name: _share_empty(index[name]) for name in LABEL_LISTS},
+        **{name: [names or empty for names in index[name].to_list()] for name in LABEL_LISTS},
         further_parents=group_parents(read_corpus_table(folder, PARENTS_FILE)),
     )
     require_same(
@@ -189,9 +185,3 @@ def open_corpus(folder: Path, load: Callable[[], Dataset], documents: Mapping[Sp
     return StoredCorpus(
         folder=folder, record=record, labels=labels, load=load, evidence=evidence, excluded=excluded, documents=documents or {}
     )
-
-
-def _share_empty(column: pl.Series) -> list[list[str]]:
-    """The lists of a column; a million empty ones are one object."""
-    empty: list[str] = []
-    return [names or empty for names in column.to_list()]

@@ -120,7 +120,8 @@ class _Lines:
                     known = len(self.bad.rows)
                     self.broken.update(row.line for row in self.bad.rows[-1:] if (row.path, row.line) == (self.path, number))
                 if "\0" in line:
-                    raise self._zero_byte(number)
+                    expected, todo = "text", f"remove it: tr -d '\\000' < {self.path} > clean{self.path.suffix}"
+                    raise DataError("the file holds a zero byte", where=f"{self.path}, line {number}", expected=expected, todo=todo)
                 if "\r" in line and _BARE_RETURN.search(line):
                     self.returns = True
                     line = _BARE_RETURN.sub("\0", line)
@@ -134,14 +135,6 @@ class _Lines:
         self.held.append((number, line))
         self.size += len(line)
         return line
-
-    def _zero_byte(self, number: int) -> DataError:
-        return DataError(
-            "the file holds a zero byte",
-            where=f"{self.path}, line {number}",
-            expected="text",
-            todo=f"remove it: tr -d '\\000' < {self.path} > clean{self.path.suffix}",
-        )
 
     def begin_row(self, back: int | None = None) -> None:
         """Forget the lines of the last row; those after the first `back` are given again."""

@@ -1,5 +1,6 @@
 """A part of a run's training documents: fewer documents train, while labels, validation and test stay those of the run."""
 
+# ruff: noqa: D102  # the methods of a protocol are described there
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
@@ -27,31 +28,25 @@ class TrainingPart:
 
     @property
     def analyser(self) -> Analyser:
-        """See `Corpus.analyser`."""
         return self.whole.analyser
 
     @property
     def sizes(self) -> Mapping[SplitName, int]:
-        """See `Corpus.sizes`."""
         return {**self.whole.sizes, "train": len(self.rows)}
 
     def split(self, name: SplitName) -> Split:
-        """See `Corpus.split`."""
         return self._cut(self.whole.split(name))
 
     def gold_labels(self, name: SplitName) -> Split:
-        """See `Corpus.gold_labels`."""
         return self._cut(self.whole.gold_labels(name))
 
     def stream(self, name: SplitName) -> Iterator[Split]:
-        """See `Corpus.stream`."""
         start = 0
         for batch in self.whole.stream(name):
             yield self._cut(batch, start)
             start += len(batch)
 
     def has_split(self, name: SplitName) -> bool:
-        """See `Corpus.has_split`."""
         return self.whole.has_split(name)
 
     def __iter__(self) -> Iterator[SplitName]:

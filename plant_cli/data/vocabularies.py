@@ -166,10 +166,14 @@ def apply_vocabulary(dataset: Dataset, data: DataSection) -> tuple[pl.LazyFrame,
 
 
 def read_respelled(path: Path, purpose: Purpose, encoding: str | None = None) -> tuple[pl.DataFrame, list[str]]:
-    """A vocabulary as `read_vocabulary` gives it, in the spelling of the labels that are used."""
+    """A vocabulary as `read_vocabulary` gives it, in the spelling of the labels that are used; parents and successors, too."""
     table, remarks = read_vocabulary(path, purpose, encoding)
     aligned, said = align(table, purpose.used)
-    return _respell(table, aligned, purpose.used), [*remarks, *said]
+    replaced = aligned.filter(~pl.col("written").is_in(purpose.used.implode())).unique("written", keep="first", maintain_order=True)
+    kept = table.join(replaced, left_on="label", right_on="written", how="anti", maintain_order="left")
+    spelling = dict(replaced.select("written", "label").iter_rows())
+    named = (pl.col(name).list.eval(pl.element().replace(spelling)) for name in ("parents", "replaced_by"))
+    return pl.concat([aligned.select(*VOCABULARY_SCHEMA), kept]).with_columns(named), [*remarks, *said]
 
 
 def resolve_titles(dataset: Dataset, data: DataSection) -> Dataset:
@@ -247,15 +251,6 @@ def align(table: pl.DataFrame, used: Sequence[str] | pl.Series) -> tuple[pl.Data
         else:
             remarks.append(f"{found.height:,} labels of the documents would be found {how}, {example}: too few to rely on")
     return pl.concat([table.clear().with_columns(written=pl.lit(None, dtype=pl.String)), *parts]), remarks
-
-
-def _respell(table: pl.DataFrame, aligned: pl.DataFrame, used: pl.Series) -> pl.DataFrame:
-    """The table in the spelling of the documents: labels, and where parents and successors name them, each label once."""
-    replaced = aligned.filter(~pl.col("written").is_in(used.implode())).unique("written", keep="first", maintain_order=True)
-    kept = table.join(replaced, left_on="label", right_on="written", how="anti", maintain_order="left")
-    spelling = dict(replaced.select("written", "label").iter_rows())
-    named = (pl.col(name).list.eval(pl.element().replace(spelling)) for name in ("parents", "replaced_by"))
-    return pl.concat([aligned.select(*VOCABULARY_SCHEMA), kept]).with_columns(named)
 
 
 def _complete(table: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:

@@ -131,18 +131,16 @@ def _report(asked: str, shares: Mapping[str, float], chosen: Mapping[str, Analys
 
 
 def find_main_languages(texts: Sequence[str]) -> dict[str, float]:
-    """The languages of at least `FEW_IN_CORPUS` of the texts, with their shares, the largest first."""
-    return {code: share for code, share in _share(texts).items() if code is not None and share >= FEW_IN_CORPUS}
+    """The languages of at least `FEW_IN_CORPUS` of the texts, with their shares, the largest first.
 
-
-def _share(texts: Sequence[str]) -> dict[str | None, float]:
-    """Share of the texts in each language; texts too short to be recognised one by one are looked at in bunches."""
+    Texts too short to be recognised one by one are looked at in bunches.
+    """
     shares = share_languages(texts)
-    if shares.get(None, 0.0) <= 1 - RECOGNISED:
-        return shares
-    rows = iter(texts)
-    bunches = iter(lambda: "\n".join(islice(rows, BUNCH)), "")
-    return share_languages(list(islice(bunches, TEXTS_RECOGNISED)))
+    if shares.get(None, 0.0) > 1 - RECOGNISED:
+        rows = iter(texts)
+        bunches = iter(lambda: "\n".join(islice(rows, BUNCH)), "")
+        shares = share_languages(list(islice(bunches, TEXTS_RECOGNISED)))
+    return {code: share for code, share in shares.items() if code is not None and share >= FEW_IN_CORPUS}
 
 
 def _knows(spec: AnalyserSpec, language: str) -> bool:

@@ -149,7 +149,7 @@ def open_shards(
             raise _refuse(folder, "was counted with another analyser of words, or with other versions of its packages")
         if with_occurrences and not record.occurrences:
             raise _refuse(folder, "does not say how often words occur, which this signal needs")
-    require_whole({folder: record.shard for folder, record in records.items()}, "--merge", "plant mig --shard i/n")
+    require_whole({folder: record.shard for folder, record in records.items()})
     return MergedCounts(records, with_occurrences=with_occurrences, min_df=min_df, keep=keep)
 
 

@@ -143,7 +143,7 @@ def test_a_table_json_lines_and_yaml_are_read_alike_and_once(name: str, text: st
     assert read_edit_rows(path) == [edit("add", "007", title="Kidney"), edit("split", "a", into='["007", "b|c"]')]
     assert read_edit_rows(path) is read_edit_rows(path)
     with pytest.raises(DataError, match=r"there is no label 'b\|c'") as caught:
-        read_label_edits(path, set(TITLES))
+        make_edits(read_edit_rows(path), str(path), set(TITLES))
     assert caught.value.where == f"{path}, row {3 if name == 'e.csv' else 2}"
     path.write_text(text.replace("Kidney", "Kidneys"))
     assert read_edit_rows(path)[0]["title"] == "Kidneys"

@@ -557,7 +557,7 @@ def test_paths_are_named_once_and_sorted(tmp_path: Path) -> None:
 def test_shards_that_are_no_whole_are_refused(shards: list[str], what: str) -> None:
     given = {Path(str(number)): Shard.parse(text) for number, text in enumerate(shards)}
     with pytest.raises(UsageError, match=what) as caught:
-        require_whole(given, "--merge", "plant mig --shard i/n")
+        require_whole(given)
     assert caught.value.where == f"--merge: {', '.join(f'{path} ({shard})' for path, shard in given.items()) or 'nothing'}"
     assert "`plant mig --shard i/n`" in caught.value.todo
-    require_whole({Path("b"): Shard(2, 2), Path("a"): Shard(1, 2)}, "--merge", "plant mig --shard i/n")  # in any order
+    require_whole({Path("b"): Shard(2, 2), Path("a"): Shard(1, 2)})  # in any order
