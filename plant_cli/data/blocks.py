@@ -116,12 +116,9 @@ def find_largest(values: npt.NDArray[Any], k: int, order: npt.NDArray[np.integer
 
 
 def top_k(values: npt.NDArray[Any], k: int, labels: npt.NDArray[Any] | None = None) -> npt.NDArray[np.int64]:
-    """Positions of the k largest values, by rising label; a smaller label wins every tie.
+    """Positions of the k largest values [n], by rising label; a smaller label wins every tie.
 
-    Args:
-        values: to choose from [n].
-        k: how many to choose.
-        labels: whose they are [n], distinct (default: their positions).
+    `labels`: whose they are [n], distinct (default: their positions).
     """
     chosen = find_largest(values, k, labels) if len(values) > k else np.arange(len(values))
     positions: npt.NDArray[np.int64] = np.sort(chosen) if labels is None else chosen[np.argsort(labels[chosen])]

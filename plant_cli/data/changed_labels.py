@@ -48,11 +48,7 @@ class ChangedLabels:
     counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # of the edits
 
     def take(self, row: dict[str, Any], number: int) -> None:
-        """Make the edit of one row.
-
-        Raises:
-            DataError: it lacks something, or does not fit the labels as they are after the rows above.
-        """
+        """Make the edit of one row; `DataError` if it lacks something, or does not fit the labels as they are after the rows above."""
         kind, label, title, text = (str(row[name] or "").strip() for name in ("edit", "label", "title", "text"))
         kind, into, where = kind.lower(), split_names(row["into"]), f"{self.where}, row {number}"
         if kind not in EDIT_KINDS or not label:
@@ -190,8 +186,7 @@ def _move(pairs: pl.LazyFrame | None, moves: dict[str, str | None]) -> pl.LazyFr
 def read_label_edits(path: Path) -> ChangedLabels:
     """The edits of a table, or of a list in YAML, with the columns `EDIT_COLUMNS`, of which only `edit` and `label` must be there.
 
-    Raises:
-        DataError: a column is missing, or a row is wrong (see `ChangedLabels.take`).
+    `DataError` if a column is missing, or a row is wrong (see `ChangedLabels.take`).
     """
     return make_edits(read_edit_rows(path), str(path))
 

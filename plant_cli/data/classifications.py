@@ -19,12 +19,7 @@ SYSTEMS: tuple[System, ...] = get_args(System)
 
 
 def add_dot(code: str, system: System) -> str:
-    """A code with its dot: 4019 is 401.9, E8859 is E885.9, the procedure 0066 is 00.66, E119 of ICD-10 is E11.9; ICD-10-PCS has none.
-
-    Args:
-        code: without it.
-        system: what it is a code of.
-    """
+    """A code with its dot: 4019 is 401.9, E8859 is E885.9, the procedure 0066 is 00.66, E119 of ICD-10 is E11.9; ICD-10-PCS has none."""
     if system == "ICD-10-PCS":
         return code
     place = 2 if system == "ICD-9-CM procedures" else 4 if system == "ICD-9-CM diagnoses" and code.startswith("E") else 3

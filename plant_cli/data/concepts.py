@@ -164,8 +164,7 @@ _HEAD = 100_000  # characters in which a format shows
 def find_xml_root(text: str, where: str) -> str | None:
     """The name of an XML file's root, without its prefix; None if it is no XML.
 
-    Raises:
-        DataError: it declares entities that hold others, long ones or other files: such a file can grow without limit.
+    `DataError` if it declares entities that hold others, long ones or other files: such a file can grow without limit.
     """
     root = _XML.match(text[:_HEAD])
     if root is None:

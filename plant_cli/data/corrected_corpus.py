@@ -28,11 +28,7 @@ class LabelledTable:
 
     @classmethod
     def read(cls, path: str, data: DataSection) -> LabelledTable:
-        """The table at a path.
-
-        Raises:
-            DataError: it is no table, lacks a column, or its cells with labels have a form that is not written.
-        """
+        """The table at a path; `DataError` if it is no table, lacks a column, or its cells with labels have a form that is not written."""
         frame = collect(scan_table(Path(path), encoding=data.encoding), path)
         for name, todo in [
             *((name, "name the texts with --text-column") for name in text_columns(data.text_column, frame.columns)),

@@ -19,11 +19,9 @@ _GONE = "; they are left out"
 
 
 def read_evidence(dataset: Dataset, frames: Frames) -> tuple[pl.DataFrame | None, list[Finding]]:
-    """The evidence of a dataset, and what is wrong with it.
+    """The evidence of a dataset: spans `doc_id, label, start, end` of documents and labels that are there, each once (None: it has none).
 
-    Returns:
-        Spans `doc_id, label, start, end` of documents and labels that are there, each once (None: the dataset has no evidence), and the
-        findings, the fatal ones first.
+    And the findings on what is wrong with it, the fatal ones first.
     """
     if dataset.evidence is None:
         return None, []

@@ -28,10 +28,8 @@ def replacing(path: Path) -> Iterator[Path]:
     """A temporary sibling to write to, which takes the place of `path` when the block ends well and vanishes when it does not.
 
     The temporary name keeps the suffix of `path`, because some writers choose their format by it. Missing folders are made. The file
-    has the rights of the one that it replaces, else those of any new file there, whatever its writer gave it.
-
-    Raises:
-        UsageError: a device or a pipe is there.
+    has the rights of the one that it replaces, else those of any new file there, whatever its writer gave it. `UsageError` if a device
+    or a pipe is there.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
         what, expected = "this is a device or a pipe, which a file would replace", "a path for a new file, or a file"
@@ -204,8 +202,7 @@ def write_json_lines(path: Path, rows: Iterable[Any]) -> None:
 def read_json(path: Path, what: str) -> Any:
     """Read a JSON file that `plant` wrote; the error names `what` it holds, such as "the thresholds of the stage finetune".
 
-    Raises:
-        ArtefactError: the file is missing, not UTF-8 or not JSON.
+    `ArtefactError` if the file is missing, not UTF-8 or not JSON.
     """
     todo = "run the stage that writes it again"
     try:

@@ -65,8 +65,7 @@ class EarlierReading:
     def compare(self, hashes: Mapping[SplitName, pl.DataFrame]) -> Growth:
         """The growth from this reading to one with these documents (`doc_id`, hashes of `text` and `labels`) of each split.
 
-        Raises:
-            DataError: most of the documents are not there any more.
+        `DataError` if most of the documents are not there any more.
         """
         now = pl.concat(frame.select(pl.lit(name).alias("split"), "doc_id", "text", "labels") for name, frame in hashes.items())
         old = self.documents

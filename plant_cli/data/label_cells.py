@@ -66,13 +66,8 @@ class LabelForm:
     def read(self, column: pl.Series, where: str, first: int = 1) -> tuple[pl.Series, list[CellFault]]:
         """The labels of each cell, as written: an empty list for an empty cell, null for a row with a fault; and the faults.
 
-        Args:
-            column: the cells.
-            where: the file, for errors.
-            first: number of the first row.
-
-        Raises:
-            DataError: the cells are of a type that holds no labels, or hold numbers with a fraction.
+        `where` is the file, for errors, `first` the number of the first row. `DataError` if the cells are of a type that holds no
+        labels, or hold numbers with a fraction.
         """
         column = plain_strings(column)
         place, dtype = f"{where}, column {column.name}", column.dtype

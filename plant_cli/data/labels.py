@@ -63,10 +63,9 @@ def count_labels(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def tabulate_gold(frames: Mapping[SplitName, pl.DataFrame], labels: pl.Series) -> pl.DataFrame:
-    """The gold labels of the tidy documents of every split, by the ids of the label index.
+    """The gold labels of the tidy documents of every split, by the ids of the label index, a row for each document in its order.
 
-    Returns:
-        A row for each document in its order: `split`, `doc_id`, `labels` (positions in the label index), `unseen` (ids of others).
+    Columns are `split`, `doc_id`, `labels` (positions in the label index), `unseen` (ids of others).
     """
     index = pl.DataFrame({"label": labels}).with_row_index("position")
     parts = []
@@ -80,10 +79,8 @@ def tabulate_gold(frames: Mapping[SplitName, pl.DataFrame], labels: pl.Series) -
 
 
 def encode_gold(gold: pl.DataFrame, labels: int) -> tuple[csr_array, csr_array, list[str]]:
-    """The gold of one split (rows of `tabulate_gold`) as sparse 0/1 matrices.
-
-    Returns:
-        [N, L] over the labels of the index, [N, U] over the labels that are not among them, and these, sorted.
+    """The gold of one split (rows of `tabulate_gold`) as sparse 0/1 matrices: [N, L] over the labels of the index, and [N, U] over those
+    that are not among them; and these, sorted.
     """
     unseen = gold["unseen"].explode().drop_nulls()
     names = sorted(set(unseen))
@@ -98,10 +95,8 @@ def encode_gold(gold: pl.DataFrame, labels: int) -> tuple[csr_array, csr_array, 
 
 
 def find_further_parents(titles: pl.DataFrame, labels: pl.Series, indexed: pl.Series) -> pl.DataFrame | None:
-    """The parents that `labels.parquet` cannot hold.
-
-    Returns:
-        `label`, `parent`, sorted, of labels that are not in the index and are at or above any label of the corpus; None: there are none.
+    """The parents that `labels.parquet` cannot hold: `label`, `parent`, sorted, of labels that are not in the index and are at or above
+    any label of the corpus; None: there are none.
     """
     known = dict(titles.filter(pl.col("parents").list.len() > 0).select("label", "parents").iter_rows())
     own = set(indexed)

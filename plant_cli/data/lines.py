@@ -238,8 +238,7 @@ def decode_text(content: bytes, encoding: str | None, what: str, where: str) -> 
 def find_encoding(head: bytes, given: str | None, where: str) -> str:
     """The codec of a text that begins so: that of its byte order mark, else the one that was given, else UTF-8.
 
-    Raises:
-        DataError: there is no encoding of that name.
+    `DataError` if there is no encoding of that name.
     """
     if given is not None:
         try:
@@ -314,10 +313,8 @@ def watching(advance: Callable[[int], None]) -> Iterator[None]:
 
 
 def spool(frames: Iterable[pl.DataFrame]) -> Sequence[pl.LazyFrame]:
-    """Write frames of one schema to files (in `TMPDIR`, or where the system has temporary files), one at a time.
-
-    Returns:
-        The same frames, read when they are collected; no file is left if `frames` raises an error.
+    """Write frames of one schema to files (in `TMPDIR`, or where the system has temporary files), one at a time; the same frames, read when
+    they are collected. No file is left if `frames` raises an error.
     """
     folder = Path(tempfile.mkdtemp(dir=_folder().name))
     parts = []
@@ -452,7 +449,6 @@ def read_lines(
     file is of another encoding, which is a `DataError`.
 
     Args:
-        path: the file, perhaps compressed.
         bad: takes lines that cannot be decoded.
         encoding: of the file (default: UTF-8, or UTF-16 or UTF-32 if the file begins with their mark).
         ends: whether lines keep their ends.

@@ -116,8 +116,7 @@ _TOLD = {"text_column": "text", "labels_column": "labels", "id_column": "ids", "
 def guess_columns(context: StageContext, data: DataSection) -> dict[str, str]:
     """Options of the section that its dataset guesses, for columns with other names and for titles, each told in a note.
 
-    Raises:
-        DataError: two columns may be meant equally well.
+    `DataError` if two columns may be meant equally well.
     """
     specs = context.components(DatasetSpec)
     formats = find_formats(specs, data, context.reporter.warn) if data.dataset.name == ANY else {data.dataset.name: ""}

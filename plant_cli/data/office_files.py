@@ -37,9 +37,7 @@ def office_package(name: str, path: Path) -> Any:
 def read_document(path: Path, decode: Callable[[bytes], str]) -> str:
     """The text of a PDF, a Word document or a web page.
 
-    Raises:
-        DataError: the file is damaged or encrypted, or a PDF holds pictures alone.
-        ComponentError: the package that reads it is not installed.
+    `DataError` if the file is damaged or encrypted, or a PDF holds pictures alone; `ComponentError` if a package is not installed.
     """
     read_head(path, "a document")
     kind = path.suffix.lower()
@@ -92,7 +90,7 @@ _INLINE = ("a", "abbr", "b", "cite", "code", "em", "i", "mark", "q", "small", "s
 def write_workbook(
     temporary: Path, rows: Iterable[Sequence[Any]], widths: Mapping[str, int], choices: Mapping[str, Sequence[str]], path: Path
 ) -> None:
-    """Write one sheet with a frozen header and a filter; no cell begins a formula.
+    """Write one sheet with a frozen header and a filter; no cell begins a formula. `DataError` if there are more rows than a sheet has.
 
     Args:
         temporary: the file that is written.
@@ -100,9 +98,6 @@ def write_workbook(
         widths: of the columns in characters, by name; texts in wide ones are wrapped.
         choices: what may be chosen in a column, by its name.
         path: what the file will be called.
-
-    Raises:
-        DataError: there are more rows than a sheet has.
     """
     openpyxl, styles = office_package("openpyxl", path), office_package("openpyxl.styles", path)
     validation = office_package("openpyxl.worksheet.datavalidation", path)

@@ -22,14 +22,11 @@ CHANGES = {"split": pl.String(), "doc_id": pl.String(), "change": pl.String()}
 
 
 def repair(frames: Frames) -> tuple[Parts, pl.DataFrame]:
-    """Put right what `plant data check` finds, as far as no judgement is needed.
+    """Put right what `plant data check` finds, as far as no judgement is needed; the cleaned splits, and every change (`CHANGES`).
 
     Labels are trimmed and get one spelling (the most frequent); control characters become blanks, and hidden ones go; documents without
     text go, and those that repeat a text of their split, whose labels are joined; training documents go whose text another split has; ids
     become unique.
-
-    Returns:
-        The cleaned splits, and every change: `split`, `doc_id`, `change`.
     """
     parts: Parts = {name: frame.select(*DOCUMENT_COLUMNS) for name, frame in frames.items()}
     changes: list[pl.DataFrame] = []
@@ -60,11 +57,7 @@ def repair(frames: Frames) -> tuple[Parts, pl.DataFrame]:
 
 
 def repair_evidence(spans: pl.DataFrame, frames: Frames, parts: Parts) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Spans of evidence in the spelling of the cleaned copy, without those whose document or label it does not have.
-
-    Returns:
-        The spans that stay, and every one that goes: `split`, `doc_id`, `change`.
-    """
+    """Spans of evidence in the spelling of the cleaned copy, and every one (`CHANGES`) whose document or label the copy does not have."""
     known = _find_spellings({name: tidy(frame.with_columns(_SHOWN_LABELS)) for name, frame in frames.items()})
     label = trim(pl.col("label").cast(pl.String).str.replace_all(WIDTHLESS, "")).replace(known)
     respelt = _move_spans(spans.with_columns(pl.col("doc_id").cast(pl.String), label), frames)
@@ -151,11 +144,7 @@ DOCUMENTS_PER_ROW_GROUP = 20_000  # documents that a reader of Parquet holds tog
 
 
 def write_corpus(parts: SplitFrames, dataset: Dataset, output: Path, *, force: bool, shard: Shard | None = None) -> list[Path]:
-    """Write tidy splits, batch after batch, and the dataset's labels, evidence and excluded pairs beside them.
-
-    Returns:
-        What was written.
-    """
+    """Write tidy splits, batch after batch, and the dataset's labels, evidence and excluded pairs beside them; the files."""
     single = bool(output.suffix)
     if not single and output.exists() and not output.is_dir():
         what, expected = f"'{output}' is a file that is no table", "a folder, or a file whose name promises a format, such as data.parquet"
@@ -232,11 +221,7 @@ def require_writer(spec: DatasetSpec, specs: Sequence[DatasetSpec]) -> None:
 
 
 def write_format(dataset: Dataset, spec: DatasetSpec, output: Path, *, suffix: str, force: bool) -> tuple[list[Path], Sequence[str]]:
-    """Write a corpus as a folder in the format of a dataset plugin.
-
-    Returns:
-        What was written, and remarks on what the format cannot hold.
-    """
+    """Write a corpus as a folder in the format of a dataset plugin; the files, and remarks on what the format cannot hold."""
     require_free(output, force=force, folder=True)
     lost = [] if dataset.evidence is None else ["this format does not hold gold evidence"]
     with replacing_folder(output) as folder:

@@ -30,8 +30,7 @@ def trim(labels: pl.Expr) -> pl.Expr:
 def load_sparse(path: Path) -> csr_array:
     """A matrix that `scipy.sparse.save_npz` wrote.
 
-    Raises:
-        ValueError: the file holds something else, or is damaged; with what its reader says.
+    `ValueError` if the file holds something else, or is damaged; with what its reader says.
     """
     try:
         matrix = csr_array(load_npz(path))
@@ -51,7 +50,6 @@ def scan_table(path: Path, *, encoding: str | None = None, bad: BadRows | None =
     In CSV and TSV every column is a string (an id `007` keeps its zeros), and an empty cell is null.
 
     Args:
-        path: the file.
         encoding: of a text format (default: UTF-8, or UTF-16 or UTF-32 if the file begins with their mark).
         bad: takes the rows that cannot be read; without it the first such row is an error.
 
@@ -159,8 +157,7 @@ def output_format(path: Path) -> str:
 def write_table(frame: pl.DataFrame, path: Path) -> None:
     """Write a table atomically, in the format that the name promises; lists become JSON in the cells of CSV and TSV.
 
-    Raises:
-        DataError: the name promises none of the formats.
+    `DataError` if the name promises none of the formats.
     """
     form = output_format(path)
     with replacing(path) as temporary:

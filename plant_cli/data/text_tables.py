@@ -149,11 +149,8 @@ def read_rows(
     """The rows of a table with the line on which each begins, the header first; blank lines are left out.
 
     A row that has more fields than the header, or bytes that are not in the encoding, goes to `bad`. A row with fewer fields is filled
-    up with empty ones; it goes to `bad` too where rows must be as long as the header (`exact`). A row whose quotes do not fit is read as
-    it was meant, of which `bad` takes note.
-
-    Raises:
-        DataError: the header is not in the encoding, or a quoted field of it is not closed.
+    up with empty ones; it goes to `bad` too where rows must be as long as the header (`exact`). A row whose quotes do not fit is read
+    as it was meant, of which `bad` takes note. `DataError` if the header is not in the encoding, or a quoted field of it is not closed.
     """
     csv.field_size_limit(2**31 - 1)
     lines, width = _Lines(path, encoding, bad), 0

@@ -90,7 +90,6 @@ def read_vocabulary(path: Path, purpose: Purpose | None = None, encoding: str | 
     """Read a vocabulary, of any format: a table of `VOCABULARY_SCHEMA`, each label once, and remarks on what was recognised.
 
     Args:
-        path: of the file.
         purpose: what it is read for; it decides on languages and on columns.
         encoding: of a file that neither is UTF-8 nor says what it is, as XML does.
     """

@@ -41,10 +41,8 @@ def read_predictions(path: Path, gold: Gold, reporter: Reporter | None = None, n
     """Read a predictions file, of ours or of another tool (see `foreign`), and align it to gold by document id.
 
     Neither the order of documents and labels nor blanks around labels matter. Our predictions are read by label index if they have the
-    label order of gold, all others by the names of labels.
-
-    Args:
-        numbering: what numbers in the file stand for, and which pairs do not count.
+    label order of gold, all others by the names of labels. `numbering`: what numbers in the file stand for, and which pairs do not
+    count.
     """
     require_recorded(path.parent, path.name)
     indexed = read_indexed(path, gold.label_hash)
@@ -106,11 +104,7 @@ def build_input(
     scores: ScoreTable | None = None,
     hierarchy: Hierarchy | None = None,
 ) -> MetricInput:
-    """What metrics are computed from: the documents that the convention keeps.
-
-    Args:
-        threshold: one number, or one per label of train [L].
-    """
+    """What metrics are computed from: the documents that the convention keeps. `threshold`: one number, or one per label of train [L]."""
     if not gold.matrix.nnz:
         raise DataError(
             f"no document of the {gold.split} split has a gold label",

@@ -61,11 +61,7 @@ def _each_label(scores: AllScores, gold: csr_array, weights: Sequence[PackedWeig
 
 
 class PackedWeights:
-    """Weights of N documents in up to 2 · LANES resamples, two resamples in one float32.
-
-    Args:
-        weights: whole numbers below 4096 [r, N].
-    """
+    """Weights of N documents in up to 2 · LANES resamples, two resamples in one float32. `weights`: whole numbers below 4096 [r, N]."""
 
     def __init__(self, weights: Floats) -> None:
         self.resamples = len(weights)
@@ -95,8 +91,7 @@ class PackedWeights:
 def lost_pairs(scores: Scores, positives: npt.NDArray[np.integer], weights: Sequence[PackedWeights]) -> tuple[Floats, Floats]:
     """Weight of the pairs that positives lose to any document, itself included, ties counting half [R]; and of the positives [R].
 
-    Args:
-        weights: of the documents in blocks of resamples.
+    `weights`: of the documents in blocks of resamples.
     """
     above = np.flatnonzero(scores >= scores[positives].min())  # the others are below every positive: they win no pair
     falling = above[np.argsort(-scores[above])]

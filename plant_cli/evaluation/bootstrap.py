@@ -40,8 +40,7 @@ def bound_proportion(hits: Floats, trials: Floats, level: float) -> tuple[Floats
 class Sums:
     """Weighted sums over documents of many metrics' contributions; a matrix that several metrics share is multiplied once.
 
-    Args:
-        contributions: dense or csr, each [N, M_i].
+    `contributions`: dense or csr, each [N, M_i].
     """
 
     def __init__(self, contributions: Sequence[Any]) -> None:

@@ -79,11 +79,7 @@ def divide(numerator: npt.NDArray[Any], denominator: npt.NDArray[Any]) -> Floats
 
 
 def mean_of_documents(name: str, values: Floats) -> MetricValue:
-    """A mean over documents.
-
-    Args:
-        values: one a document [N]; NaN marks a document on which the metric is undefined.
-    """
+    """A mean over documents. `values`: one a document [N]; NaN marks a document on which the metric is undefined."""
     defined = ~np.isnan(values)
     contributions = np.column_stack([np.where(defined, values, 0.0), defined.astype(np.float64)])
     return MetricValue(name=name, contributions=contributions, combine=_first_over_second, per_document=values)

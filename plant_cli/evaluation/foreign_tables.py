@@ -101,11 +101,7 @@ def describe_gathered(rows: Mapping[str, Sequence[LabelScore]]) -> tuple[str, ..
 
 
 def read_columns(frame: pl.DataFrame, gold: Gold, where: str) -> Foreign:
-    """Predictions in the columns of a table.
-
-    Raises:
-        DataError: no column holds labels, or a value is none of what its column has.
-    """
+    """Predictions in the columns of a table; `DataError` if no column holds labels, or a value is none of what its column has."""
     if "doc_id" in frame.columns and all(frame.schema.get(name) == SCHEMA[name] for name in ("labels", "scores")):
         return Foreign(form=None, frame=frame.select(pl.col("doc_id").cast(pl.String), "labels", "scores"))
     known = set(gold.labels)

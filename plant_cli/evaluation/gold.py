@@ -130,8 +130,7 @@ def read_hierarchy(path: Path, labels: Sequence[str]) -> Hierarchy:
 def find_hierarchy(table: str | None, known: LabelIndex, labels: Sequence[str], reporter: Reporter) -> Hierarchy | None:
     """What is above each label: as a table says, else as the vocabulary of the corpus; None where nobody says.
 
-    Args:
-        table: see `read_hierarchy`; None: no table.
+    `table`: see `read_hierarchy`; None: no table.
     """
     if table is not None:
         return read_hierarchy(Path(table), labels)

@@ -33,10 +33,7 @@ def find_label_changes(a: MetricInput, b: MetricInput, gold: Gold, k: int | None
     """Compare what two systems assign to all documents of gold.
 
     An error is a label that is assigned and not gold, or gold and not assigned. A document's harm adds up over its labels, and a
-    label's over its documents.
-
-    Args:
-        k: take the k highest-scored labels as assigned; None: those that reach the threshold.
+    label's over its documents. `k`: take the k highest-scored labels as assigned; None: those that reach the threshold.
     """
     chosen: list[Booleans] = [
         find_assigned(data) if k is None else find_predicted(data) & (np.arange(data.top.shape[1]) < k) for data in (a, b)

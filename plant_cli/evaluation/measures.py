@@ -255,8 +255,7 @@ def write_label_table(path: Path, data: MetricInput, gold: Gold, level: float) -
 def write_document_table(path: Path, data: MetricInput, metrics: Sequence[Metric], doc_ids: Sequence[str], conditions: str = "") -> None:
     """Counts, precision, recall and F1 of each document as Parquet, and the metrics of documents, null where undefined.
 
-    Args:
-        conditions: which documents and labels count, by which convention and with which seed; kept in the metadata of the file.
+    `conditions`: which documents and labels count, by which convention and with which seed; kept in the metadata of the file.
     """
     assigned = find_assigned(data)
     tp, chosen, gold = (assigned & find_hits(data.top, data.gold)).sum(axis=1), assigned.sum(axis=1), count_gold(data)

@@ -71,8 +71,7 @@ def make_metric_tables(
 ) -> list[Table]:
     """The metrics, the bins of training frequency when any metric of them was chosen, and the parts of the model where they were measured.
 
-    Args:
-        remarks: further notes under the metrics.
+    `remarks`: further notes under the metrics.
     """
     scores, summary = evaluation.scores, describe_conditions(conditions)
     in_bins = {m.name for b in evaluation.bins for m in b.metrics}

@@ -109,8 +109,7 @@ def find_seeds(run: Path, name: str, count: int) -> dict[int, str]:
 def find_thresholds(predict: Path, finetune: Callable[[], Path]) -> Path:
     """The folder that holds a system's thresholds: that of its predictions for an ensemble, which has no network of its own.
 
-    Args:
-        finetune: gives the folder of its trained network, asked only if it has one.
+    `finetune`: gives the folder of its trained network, asked only if it has one.
     """
     return predict if (predict / THRESHOLDS).exists() else finetune()
 
@@ -236,11 +235,7 @@ def find_judged_tag(context: StageContext) -> str | None:
 
 
 def find_chosen(context: StageContext, name: str) -> Thresholds:
-    """The thresholds that `plant thresholds` chose.
-
-    Args:
-        name: the folder (`thresholds`, `thresholds-strict`), its tag, or a file.
-    """
+    """The thresholds that `plant thresholds` chose. `name`: the folder (`thresholds`, `thresholds-strict`), its tag, or a file."""
     path, stage, labels = Path(name), _CHOSEN.fullmatch(name), context.corpus().labels
     if stage is None and path.is_file():
         return read_thresholds(path.parent, labels.hash, len(labels), path.name)
@@ -250,8 +245,7 @@ def find_chosen(context: StageContext, name: str) -> Thresholds:
 def choose_families(context: StageContext, options: Mapping[str, Mapping[str, Any]]) -> list[tuple[MetricSpec, Options]]:
     """All registered families of metrics.
 
-    Args:
-        options: those of some families, by name. A name that is not registered is looked up, too, which says what is wrong.
+    `options`: those of some families, by name. A name that is not registered is looked up, too, which says what is wrong.
     """
     names = dict.fromkeys([*(spec.name for spec in context.components(MetricSpec)), *options])
     return [context.component(MetricSpec, Choice(name=name, options=dict(options.get(name, {})))) for name in names]

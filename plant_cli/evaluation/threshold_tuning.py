@@ -146,8 +146,7 @@ def tune_threshold(top: Integers, scores: Floats, gold: csr_array, labels: int, 
 def tune_per_label(top: Integers, scores: Floats, gold: csr_array, labels: int, fallback: float) -> Floats:
     """One threshold per label of train [L], each the best for that label's F1; for the arguments see `find_cuts`.
 
-    Args:
-        fallback: the threshold of labels that no predicted document has as gold.
+    `fallback`: the threshold of labels that no predicted document has as gold.
     """
     cuts = find_cuts(top, scores, gold, labels, np.arange(labels))
     f1, useful = rate_cuts("f1", cuts.right, cuts.assigned, _count_positives(gold)[cuts.groups], 0.0)
@@ -202,7 +201,6 @@ def group_by_frequency(
     Args:
         positives: validation documents of each label of the index [L].
         train_counts: training documents of each [L].
-        enough: documents.
     """
     alone = np.flatnonzero(positives >= enough)
     groups = np.full(len(positives), -1, dtype=np.int64)
@@ -260,8 +258,7 @@ def choose_thresholds(
 def choose_on_validation(predictions: Predictions, gold: Gold, targets: Targets, review: float | None) -> ChosenThresholds:
     """Choose both thresholds on validation documents.
 
-    Args:
-        review: the probability from which a label is reviewed, if no recall is asked for; None: no label is.
+    `review`: the probability from which a label is reviewed, if no recall is asked for; None: no label is.
     """
     inputs = (predictions.top, predictions.scores, gold.matrix, gold.train_counts[: gold.indexed])
     chosen = choose_thresholds(*inputs, targets.assign)

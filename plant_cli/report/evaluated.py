@@ -268,8 +268,7 @@ def _find_results(run: Path, stage: str, name: str) -> dict[str, tuple[StageReco
 def find_tests(systems: Sequence[Evaluated]) -> Tests:
     """The differences of the first system to the others that `plant significance` recorded in its run, on the same documents.
 
-    Returns:
-        By metric and name of the other system, the comparison as significance.json has it. The last comparison counts.
+    By metric and name of the other system, as significance.json has them. The last comparison counts.
     """
     first = systems[0]
     names = {(system.run, system.system_tag): system.name for system in systems[1:]}

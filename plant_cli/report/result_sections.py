@@ -83,8 +83,7 @@ def describe_systems(systems: Sequence[Evaluated]) -> Table:
 def make_headline(systems: Sequence[Evaluated], tests: Tests, *, paper: bool) -> Table:
     """Metrics of every system, and the difference of the first to each other one where it was tested.
 
-    Args:
-        paper: mark differences by the published rule, and not by the p that is corrected for all metrics and systems.
+    `paper`: mark differences by the published rule, and not by the p that is corrected for all metrics and systems.
     """
     measured = [system.metrics.all_metrics() for system in systems]
     names = [name for name in DEFAULT_METRICS if any(name in metrics for metrics in measured)]

@@ -20,11 +20,9 @@ def expand_changes(recipe: RecipeLayer, components: Components) -> RecipeLayer:
     """The recipe with the stages of each change in its section `changes`; the recipe itself if it has none.
 
     A change is a small recipe: `{no boost: {model: {decoder: {boost: false}}}}`. It repeats the stages that it concerns, and those that
-    read them, under a tag made of its name; all others are shared. `data: {train_share: 0.1}` gives fewer training documents to the stages
-    that learn from them; nothing else of the corpus can change. A comparison of all systems comes last.
-
-    Raises:
-        RecipeError: a change names what the recipe does not run, changes nothing, or has the name of another one.
+    read them, under a tag made of its name; all others are shared. `data: {train_share: 0.1}` gives fewer training documents to the
+    stages that learn from them; nothing else of the corpus can change. A comparison of all systems comes last. `RecipeError` if a
+    change names what the recipe does not run, changes nothing, or has the name of another one.
     """
     if NAMED_CHANGES not in recipe.values:
         return recipe

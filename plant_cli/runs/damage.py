@@ -40,8 +40,7 @@ def write_mark(path: Path) -> None:
 def examine_marked(path: Path, *, fully: bool = False) -> list[FileState]:
     """The states of the files that a mark names; with `fully` every file is hashed, even if its size and time are the same.
 
-    Raises:
-        ArtefactError: the mark itself is missing or damaged.
+    `ArtefactError` if the mark itself is missing or damaged.
     """
     mark = read_record(path, Mark, "the mark of a finished folder")
     return [examine_file(path.parent / name, recorded, None if fully else mark.facts.get(name)) for name, recorded in mark.outputs.items()]

@@ -106,10 +106,9 @@ class StageFolder:
         write_json(self.path / STAGE_FILE, record.model_dump(mode="json"))
 
     def finish(self, record: StageRecord) -> list[str]:
-        """Record that the stage is done and remove its checkpoints and the earlier results, except for files that a user had added to them.
+        """Record that the stage is done and remove its checkpoints and the earlier results.
 
-        Returns:
-            The files that were taken over, by path inside the folder.
+        Files that a user had added to these are taken over; their paths inside the folder.
         """
         taken = self._take_over()
         self.write(record.model_copy(update={"facts": {name: Facts.of(self.path / name) for name in record.outputs}}))

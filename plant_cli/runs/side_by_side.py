@@ -59,11 +59,7 @@ class Workers:
         self._running[self._submit(work, request, *arguments)] = name
 
     def wait(self) -> Iterator[tuple[str, StepResult | BaseException]]:
-        """Those that have ended after a moment, with the result or the error of each.
-
-        Raises:
-            ResourceError: a process was killed.
-        """
+        """Those that have ended after a moment, with the result or the error of each; `ResourceError` if a process was killed."""
         if self._runner.interruption.requested and not self._stopping:
             self._stopping = True
             _stop_processes()

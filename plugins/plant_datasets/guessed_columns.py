@@ -30,8 +30,7 @@ _IDS = ("doc_id", "document_id", "docid", "id", "identifier", "uri", "ppn", "pmi
 def guess_missing(table: pl.LazyFrame, data: DataSection, where: str) -> dict[str, str]:
     """The options of the section for columns that a table has under other names than those asked for; ids only if they are unique.
 
-    Raises:
-        DataError: two columns may be meant equally well.
+    `DataError` if two columns may be meant equally well.
     """
     sample = collect(table.head(SAMPLE), where)
     usual = {field: DataSection.model_fields[field].default for field in ("text_column", "labels_column", "split_column")}

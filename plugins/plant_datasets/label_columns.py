@@ -48,8 +48,7 @@ CorpusTables = Mapping[str, tuple[pl.LazyFrame, str]]  # by file: the table, and
 def find_columns(tables: CorpusTables, data: DataSection) -> tuple[CorpusTables, DataSection, list[str]]:
     """Tables that have not the column of labels with one, and the section that names it; remarks say what was chosen.
 
-    Raises:
-        DataError: a column of labels and a column for each label both fit, or a table has not the labels of the first.
+    `DataError` if a column of labels and a column for each label both fit, or a table has not the labels of the first.
     """
     where, table = next((where, table) for where, (table, _) in tables.items())
     columns = table.collect_schema().names()
