@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest
 
 from plant_cli.api.metrics import MetricValue
 from plant_cli.evaluation.aligned import Predictions
-from plant_cli.evaluation.bootstrap import interval, resample
+from plant_cli.evaluation.bootstrap import bound_proportion, interval, resample
 from plant_cli.evaluation.counters import Floats, find_hits, ratio_of_sums
 from plant_cli.evaluation.gold import Gold
 from plant_cli.evaluation.results import Bound
@@ -61,9 +60,9 @@ def _describe(pairs: float, chances: float, right: float, drawn: Floats, level: 
     share = right / pairs if pairs else 0.0
     bounds: tuple[float | None, float | None] = (None, None)
     if pairs and drawn.size:
-        wilson = binomtest(round(right), round(pairs)).proportion_ci(level, method="wilson")
+        least, most = bound_proportion(np.array(right), np.array(pairs), level)
         low, high = interval(share, drawn, level, within=(0.0, 1.0))
-        bounds = (min(wilson.low, low), max(wilson.high, high))
+        bounds = (min(float(least), low), max(float(most), high))
     return {
         "pairs": round(pairs),
         "probability": chances / pairs if pairs else 0.0,

@@ -443,7 +443,8 @@ def _tabulate_split(split: str, content: Mapping[str, Any], gold: Gold) -> Table
         rows.append(row)
     chosen = "without each document's fifth of validation" if split == VALIDATION else "on validation only"
     by_scores = "by the scores as probabilities; the recall, of the labels that are predicted"
-    automatic, untouched = (_percent(figures[name]["value"]) for name in ("automatic", "documents_without_review"))
+    shares = (figures[name]["value"] for name in ("automatic", "documents_without_review"))
+    automatic, untouched = ("none" if share is None else f"{100 * share:.0f}%" for share in shares)
     resamples = f"{level} intervals from {content['replicates']} resamples of the documents, seed {seed}"
     notes = [
         *_describe_missed(parse_targets(content["target"].split()), figures, level),
@@ -475,7 +476,3 @@ def _describe_missed(targets: Targets, figures: Mapping[str, Any], level: str) -
             within = f"; {100 * target.least:g}% is still inside the {level} interval" if inside else ""
             missed.append(f"NOT REACHED: {target}; measured {100 * bound['value']:.1f}%{within}")
     return missed
-
-
-def _percent(share: float | None) -> str:
-    return "none" if share is None else f"{100 * share:.0f}%"

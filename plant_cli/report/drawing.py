@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from plant_cli.api.errors import ComponentError
+from plant_cli.api.errors import missing_package
 from plant_cli.evaluation.results import Bound
 from plant_cli.report.text import printable_cell
 
@@ -82,12 +82,7 @@ def require_packages() -> None:
     """Make sure that figures can be drawn and pages written."""
     for name in ("matplotlib", "jinja2"):
         if find_spec(name) is None:
-            raise ComponentError(
-                f"the package {name}, which a report is made with, is not installed",
-                where="plant report",
-                expected="the extra `report`",
-                todo="pip install 'plant-cli[report]'",
-            )
+            raise missing_package(name, "which a report is made with", "report", where="plant report")
 
 
 def short(name: str) -> str:
