@@ -23,8 +23,8 @@ PARENTS_FILE = "parents.parquet"
 DOCUMENTS_FILE = "documents.parquet"
 SPLITS_FILE = "splits.json"
 STATISTICS_FILE = "statistics.json"
-LABEL_COLUMNS = ("label", "title", "train_count")
-LABEL_LISTS = ("alternatives", "parents")  # what a vocabulary knows beside titles, and `description`; null and empty without one
+LABEL_LISTS = ("alternatives", "parents")  # what a vocabulary knows beside titles and descriptions; empty without one
+LABEL_COLUMNS = ("label", "title", "train_count", "description", *LABEL_LISTS)
 EVIDENCE = {"doc_id": pl.String(), "label": pl.String(), "start": pl.Int64(), "end": pl.Int64()}
 GOLD = {"split": pl.String(), "doc_id": pl.String(), "labels": pl.List(pl.UInt32()), "unseen": pl.List(pl.String())}
 EXCLUDED = {"doc_id": pl.String(), "label": pl.String()}
@@ -169,15 +169,9 @@ def require_outputs(folder: Path, record: CorpusRecord) -> None:
 
 
 def read_labels(folder: Path) -> pl.DataFrame:
-    """One row for each label of train, in the order of the label index; `ArtefactError` if it cannot be read.
-
-    Columns are `LABEL_COLUMNS`, `description` and `LABEL_LISTS`; what the file lacks of the latter is null and empty.
-    """
-    table = _read_columns(folder / LABELS_FILE, "the label index", LABEL_COLUMNS, (*LABEL_COLUMNS, "description", *LABEL_LISTS))
-    if "description" not in table.columns:
-        table = table.with_columns(description=pl.lit(None, dtype=pl.String))
-    empty = pl.lit([], dtype=pl.List(pl.String))
-    return table.with_columns((pl.col(name).fill_null(empty) if name in table.columns else empty.alias(name)) for name in LABEL_LISTS)
+    """`LABEL_COLUMNS` of each label of train, in the order of the label index; `ArtefactError` if they cannot be read."""
+    table = _read_columns(folder / LABELS_FILE, "the label index", LABEL_COLUMNS)
+    return table.with_columns(pl.col(*LABEL_LISTS).fill_null(pl.lit([], dtype=pl.List(pl.String))))
 
 
 def read_corpus_table(folder: Path, name: str) -> pl.DataFrame | None:
@@ -186,11 +180,10 @@ def read_corpus_table(folder: Path, name: str) -> pl.DataFrame | None:
     return _read_columns(folder / name, what, tuple(columns)) if (folder / name).exists() else None
 
 
-def _read_columns(path: Path, what: str, columns: Sequence[str], wanted: Sequence[str] = ()) -> pl.DataFrame:
+def _read_columns(path: Path, what: str, columns: Sequence[str]) -> pl.DataFrame:
     try:
         with panics_as_errors():
-            table = pl.read_parquet(path.absolute(), glob=False)
-        return table.select(*columns, *(name for name in table.columns if name in wanted and name not in columns))
+            return pl.read_parquet(path.absolute(), glob=False).select(*columns)
     except (OSError, PolarsError) as error:
         expected, todo = f"columns {', '.join(columns)}", f"restore the file, or {NEW_RUN}"
         raise ArtefactError(f"{what} cannot be read", where=str(path), expected=expected, todo=todo) from error

@@ -267,12 +267,6 @@ def read_counted_words(folder: Path) -> pl.DataFrame:
     return _read(folder / WORDS_FILE)
 
 
-def read_document_count(folder: Path) -> int | None:
-    """How many documents the words were counted in; None if the file does not say so."""
-    found = pl.read_parquet_metadata(folder / WORDS_FILE).get(DOCUMENTS_KEY)
-    return None if found is None else int(found)
-
-
 @dataclass(frozen=True, kw_only=True)
 class WordStatistics:
     """Counts of words and labels in train, and the relevance of words for labels."""
@@ -289,7 +283,7 @@ def load_statistics(folder: Path, corpus: Corpus) -> WordStatistics:
         table=load_relevance(folder, corpus.labels.hash),
         docs_with_word=read_counted_words(folder)["docs_with_word"].to_numpy(),
         docs_with_label=read_label_index(folder)["docs_with_label"].to_numpy(),
-        documents=read_document_count(folder) or corpus.sizes["train"],
+        documents=int(pl.read_parquet_metadata(folder / WORDS_FILE)[DOCUMENTS_KEY]),
     )
 
 

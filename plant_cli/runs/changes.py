@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -81,12 +81,8 @@ def hash_source(path: Path) -> str | None:
 
 Sections = Mapping[str, Mapping[str, Any]]
 
-# The place of a file and the device do not change the results: contents are compared by their hashes.
-INDIFFERENT = {"data": ("path",), "machine": ("device", "threads", "memory_limit", "scheduler")}
-# Nor does the file of unreadable rows. Its name is in the keys of stages, which stay as they are.
-OF_NO_CONSEQUENCE = {**INDIFFERENT, "data": ("path", "rejects")}
-
-
+# The place of a file and the device do not change the results (contents are compared by their hashes), nor does where rejects are kept.
+INDIFFERENT = {"data": ("path", "rejects"), "machine": ("device", "threads", "memory_limit", "scheduler")}
 GROWN = "the corpus has grown since"
 
 
@@ -99,7 +95,7 @@ def stage_key(record: StageRecord, data_hash: str | None) -> str:
 def find_stage_changes(record: StageRecord, options: Mapping[str, Any], sections: Sections, run: Run) -> list[str]:
     """The differences between a recorded stage and the same stage with the options of now; empty if there are none."""
     changes = list(_differences("", record.options, options))
-    before, now = _decisive(record.sections, OF_NO_CONSEQUENCE), _decisive(sections, OF_NO_CONSEQUENCE)
+    before, now = _decisive(record.sections), _decisive(sections)
     for name in sorted({*before, *now}):
         changes += _differences(f"{name}.", before.get(name, {}), now.get(name, {}))
     return changes + find_stale_inputs(record, run)
@@ -170,8 +166,8 @@ def refuse_changed_sources(run: Run) -> None:
             )
 
 
-def _decisive(sections: Sections, without: Mapping[str, Collection[str]] = INDIFFERENT) -> dict[str, dict[str, Any]]:
-    return {name: {k: v for k, v in section.items() if k not in without.get(name, ())} for name, section in sections.items()}
+def _decisive(sections: Sections) -> dict[str, dict[str, Any]]:
+    return {name: {k: v for k, v in section.items() if k not in INDIFFERENT.get(name, ())} for name, section in sections.items()}
 
 
 def _differences(prefix: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:

@@ -204,7 +204,7 @@ def _stop(context: RunContext) -> None:
 
 def _refuse_other_options(data: DataSection, corpus: StoredCorpus, run: Run, may_differ: Collection[str] = ()) -> None:
     now = data.model_dump(mode="json")
-    for key, before in {"label_edits": None, **corpus.record.source}.items():
+    for key, before in corpus.record.source.items():
         if key in ("path", "dataset", "rejects", *may_differ) or now.get(key) == before:
             continue
         if key in ("vocabulary", "titles", "evidence", "label_edits") and now.get(key) is not None and _is_source(now[key], run):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from plant_cli.data.documents import (
     take_texts,
     tidy,
 )
-from plant_cli.data.files import hash_json, hash_strings, write_json
+from plant_cli.data.files import hash_json, hash_strings
 from plant_cli.data.labels import LabelTable, count_labels, describe_corpus, encode_gold, find_further_parents, group_parents, tabulate_gold
 from plant_cli.data.languages import share_languages
 from plant_cli.data.prepare import prepare
@@ -356,19 +355,6 @@ def test_the_vocabulary_of_a_run_says_what_a_table_of_its_pairs_says(tmp_path: P
     assert list(found.nodes) == list(table.nodes) == ["a", "a-new-top", "b", "g", "h", "new", "top"]
     assert found.above.toarray().tolist() == table.above.toarray().tolist()
     assert found.depths.tolist() == table.depths.tolist() == [4, 1, 4, 3, 3, 4, 2]
-
-
-def test_a_run_of_an_earlier_version_knows_the_parents_of_its_index_alone(tmp_path: Path) -> None:
-    prepare(corpus(), DataSection(), tmp_path, SilentReporter())
-    (tmp_path / "parents.parquet").unlink()
-    record = json.loads((tmp_path / "splits.json").read_text())
-    del record["outputs"]["parents.parquet"]
-    write_json(tmp_path / "splits.json", record)
-    labels = open_corpus(tmp_path, corpus).labels
-    assert labels.parents == [["g", "h"], ["g"]]
-    assert labels.further_parents == {}
-    found = find_hierarchy(None, labels, ["a", "b", "new"], SilentReporter())
-    assert list(found.nodes) == ["a", "b", "g", "h", "new"]
 
 
 def test_without_further_parents_nothing_is_written(tmp_path: Path) -> None:

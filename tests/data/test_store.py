@@ -231,7 +231,11 @@ def test_a_stream_of_a_changed_source_ends_in_an_error(folder: Path, dataset: Da
         list(open_corpus(folder, lambda: replace(dataset, splits={"train": splits["train"]})).stream("test"))
 
 
-LABELS = pl.DataFrame({"label": ["A9", "B1"], "title": ["Fracture", None], "train_count": [1, 2], "test_count": [0, 1]})
+LABELS = pl.DataFrame(
+    {"label": ["A9", "B1"], "title": ["Fracture", None], "description": [None, "x"], "train_count": [1, 2], "test_count": [0, 1]}
+    | {"alternatives": [["break"], None], "parents": [None, []]},
+    schema_overrides={"parents": pl.List(pl.String)},
+)
 SPANS = pl.DataFrame([("a", "A9", 0, 4)], schema=EVIDENCE, orient="row")
 
 
@@ -277,7 +281,7 @@ def test_documents_held_out_count_as_validation() -> None:
 def test_tables_come_back_with_their_columns(tmp_path: Path) -> None:
     outputs = write_tables(tmp_path, {"labels.parquet": LABELS, "evidence.parquet": SPANS}, {"documents": 2})
     assert outputs.keys() == {"labels.parquet", "evidence.parquet", "statistics.json"}
-    assert read_labels(tmp_path).rows() == [("A9", "Fracture", 1, None, [], []), ("B1", None, 2, None, [], [])]
+    assert read_labels(tmp_path).rows() == [("A9", "Fracture", 1, None, ["break"], []), ("B1", None, 2, "x", [], [])]
     found = read_corpus_table(tmp_path, "evidence.parquet")
     assert found.equals(SPANS)
     require_outputs(tmp_path, make_record(outputs))
@@ -287,7 +291,7 @@ def test_a_table_of_another_shape_is_explained(tmp_path: Path) -> None:
     LABELS.select("label").write_parquet(tmp_path / "labels.parquet")
     with pytest.raises(ArtefactError, match="the label index cannot be read") as caught:
         read_labels(tmp_path)
-    assert caught.value.expected == "columns label, title, train_count"
+    assert caught.value.expected == "columns label, title, train_count, description, alternatives, parents"
 
 
 def test_a_record_comes_back_and_knows_its_data(tmp_path: Path) -> None:
