@@ -15,6 +15,7 @@ from plant_cli.data.tables import collect, whole_numbers
 from plant_cli.data.text_tables import show_names
 
 _OFFSETS = "start and end as whole numbers, start before end (in characters from 0, end exclusive)"
+_INSIDE = "offsets in code points, not bytes, in the text of the corpus"
 _GONE = "; they are left out"
 
 
@@ -47,20 +48,11 @@ def _examine(spans: pl.DataFrame, kept: pl.DataFrame) -> Iterator[Finding]:
     outside = ~empty & ((pl.col("start") < 0) | (pl.col("end") > pl.col("size")))
     stray = spans.join(kept, on="row", how="anti")
     mend, leave = "mend these rows, or name another table with --evidence", "nothing, if that is as it should be; else name the right table"
+    unknown = stray.filter(pl.col("size").is_null())
     findings: list[tuple[pl.DataFrame, FindingLevel, str, str]] = [
         (kept.filter(empty), "fatal", "end where they begin or before, or have no such position", _OFFSETS),
-        (
-            kept.filter(outside),
-            "fatal",
-            "lie outside the text of their document",
-            "offsets in code points, not bytes, in the text of the corpus",
-        ),
-        (
-            stray.filter(pl.col("size").is_null()),
-            "warning",
-            f"are of documents that the corpus does not have{_GONE}",
-            "the doc_id of a document",
-        ),
+        (kept.filter(outside), "fatal", "lie outside the text of their document", _INSIDE),
+        (unknown, "warning", f"are of documents that the corpus does not have{_GONE}", "the doc_id of a document"),
         (stray.drop_nulls("size"), "warning", f"name a label that their document does not have{_GONE}", "a label of the document"),
     ]
     for rows, level, what, expected in findings:

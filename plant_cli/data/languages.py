@@ -75,16 +75,11 @@ def _find_script(text: str) -> str | None:
     if text.isascii():
         return None
     letters = sum(map(str.isalpha, text))
-    counts = {language: len(pattern.findall(text)) for language, pattern in _scripts().items()}
+    counts = {language: len(regex.findall(letters, text)) for language, (_, letters) in SCRIPTS.items()}  # patterns stay compiled
     if counts["ja"] > KANA_SHARE * letters:
         return "ja"
     language = max(counts, key=lambda code: counts[code])
     return language if counts[language] > SCRIPT_SHARE * letters else None
-
-
-@cache
-def _scripts() -> Mapping[str, regex.Pattern[str]]:
-    return {language: regex.compile(letters) for language, (_, letters) in SCRIPTS.items()}
 
 
 @cache

@@ -9,9 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from plant_cli.api.context import Reporter
-from plant_cli.api.errors import DataError, near_names
-from plant_cli.api.metrics import Hierarchy, MetricInput
+from plant_cli.api import DataError, Hierarchy, MetricInput, Reporter, near_names
 from plant_cli.data.records import require_recorded
 from plant_cli.data.tables import trim
 from plant_cli.evaluation.conventions import Convention

@@ -36,10 +36,8 @@ def average_auc(scores: AllScores, gold: csr_array, weights: Floats) -> Floats:
         gold: csr [N, L] of 0/1.
         weights: of the documents in each resample, whole numbers below 4096 [R, N].
     """
-    blocks, documents = (
-        [PackedWeights(weights[start : start + 2 * LANES]) for start in range(0, len(weights), 2 * LANES)],
-        weights.sum(axis=1),
-    )
+    blocks = [PackedWeights(weights[start : start + 2 * LANES]) for start in range(0, len(weights), 2 * LANES)]
+    documents = weights.sum(axis=1)
     total, defined = np.zeros(len(weights)), np.zeros(len(weights))
     for lost, with_label in _each_label(scores, gold, blocks):
         pairs = with_label * (documents - with_label)

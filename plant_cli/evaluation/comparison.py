@@ -13,9 +13,8 @@ from typing import Any, Literal, NotRequired, TypedDict
 import numpy as np
 from scipy import stats
 
-from plant_cli.api.context import Cell, Column, Reporter, Table
-from plant_cli.api.errors import DataError
-from plant_cli.api.metrics import Metric, MetricValue, WeightedMetric
+from plant_cli.api import Column, DataError, Metric, MetricValue, Reporter, Table, WeightedMetric
+from plant_cli.api.context import Cell
 from plant_cli.evaluation.bootstrap import (
     Advance,
     adjust_holm,

@@ -478,8 +478,7 @@ SHAPES = (
     Shape("text of label:score", *_lines_of(lambda _, line: _part_scored(line), "label:score, separated by blanks or tabs")),
     Shape("a matrix in text", lambda sketch: bool(_DENSE.fullmatch(sketch.first)), _read_dense_text),
     Shape(
-        "lists of labels, a line for each document",
-        *_lines_of(_part_ranked, "list of labels, separated by tabs, ;, |, commas or blanks"),
+        "lists of labels, a line for each document", *_lines_of(_part_ranked, "list of labels, separated by tabs, ;, |, commas or blanks")
     ),
 )
 """The formats but tables, in the order in which they are tried."""

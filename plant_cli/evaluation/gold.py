@@ -12,10 +12,7 @@ import numpy as np
 import polars as pl
 from scipy.sparse import csr_array, hstack
 
-from plant_cli.api.context import Reporter
-from plant_cli.api.corpus import Corpus, LabelIndex, Split, SplitName
-from plant_cli.api.errors import DataError
-from plant_cli.api.metrics import Hierarchy
+from plant_cli.api import Corpus, DataError, Hierarchy, LabelIndex, Reporter, Split, SplitName
 from plant_cli.data.files import hash_strings
 from plant_cli.data.tables import collect, scan_table, trim
 from plant_cli.evaluation.conventions import Convention

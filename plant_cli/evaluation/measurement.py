@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, hstack, vstack
 
-from plant_cli.api.context import Reporter
-from plant_cli.api.metrics import AllScores, Hierarchy, Metric, MetricInput, MetricValue, WeightedMetric
+from plant_cli.api import AllScores, Hierarchy, Metric, MetricInput, MetricValue, Reporter, WeightedMetric
 from plant_cli.evaluation.aligned import UNNUMBERED, build_input, read_predictions
 from plant_cli.evaluation.conventions import Convention
 from plant_cli.evaluation.counters import Families, Floats, choose, compute_families, find_missing

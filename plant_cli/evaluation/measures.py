@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from plant_cli.api.context import Reporter
-from plant_cli.api.metrics import Metric, MetricInput, MetricValue, WeightedMetric
+from plant_cli.api import Metric, MetricInput, MetricValue, Reporter, WeightedMetric
 from plant_cli.data.files import replacing
 from plant_cli.data.labels import LABEL_RANGES, Bounds
 from plant_cli.data.parquet import write_parquet

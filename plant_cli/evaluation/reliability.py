@@ -63,13 +63,7 @@ def _describe(pairs: float, chances: float, right: float, drawn: Floats, level: 
         least, most = bound_proportion(np.array(right), np.array(pairs), level)
         low, high = interval(share, drawn, level, within=(0.0, 1.0))
         bounds = (min(float(least), low), max(float(most), high))
-    return {
-        "pairs": round(pairs),
-        "probability": chances / pairs if pairs else 0.0,
-        "right": share,
-        "low": bounds[0],
-        "high": bounds[1],
-    }
+    return {"pairs": round(pairs), "probability": chances / pairs if pairs else 0.0, "right": share, "low": bounds[0], "high": bounds[1]}
 
 
 def describe_calibration(measured: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -12,9 +12,8 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from plant_cli.api.corpus import SplitName
-from plant_cli.api.errors import GateFailed, UsageError, near_names
-from plant_cli.api.options import SIZE_PATTERN, Options, option
+from plant_cli.api import GateFailed, Options, SplitName, UsageError, near_names, option
+from plant_cli.api.options import SIZE_PATTERN
 from plant_cli.data.records import Record, read_record, require_recorded
 from plant_cli.evaluation.conventions import CONVENTION_HELP, ConventionName
 

@@ -12,10 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from plant_cli.api.context import Reporter, StageContext, join_tag, with_tag
-from plant_cli.api.errors import ArtefactError, DataError, UsageError
-from plant_cli.api.options import Choice, Options
-from plant_cli.api.specs import MetricSpec
+from plant_cli.api import ArtefactError, Choice, DataError, MetricSpec, Options, Reporter, StageContext, UsageError
+from plant_cli.api.context import join_tag, with_tag
 from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.evaluation.counters import Floats, ScoreTable
 from plant_cli.evaluation.gold import Gold

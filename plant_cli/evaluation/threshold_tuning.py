@@ -14,9 +14,8 @@ from typing import Any, Literal
 import numpy as np
 from scipy.sparse import csr_array
 
-from plant_cli.api.context import Cell, Column, Table
-from plant_cli.api.errors import DataError
-from plant_cli.api.metrics import MetricValue
+from plant_cli.api import Column, DataError, MetricValue, Table
+from plant_cli.api.context import Cell
 from plant_cli.data.labels import LABEL_RANGES
 from plant_cli.evaluation.aligned import Predictions
 from plant_cli.evaluation.bootstrap import count_measured, interval, resample

@@ -73,13 +73,7 @@ class CorpusCounter:
                 todo="name the folder `mig` of each shard's run, such as --merge 'shards/*/mig'",
             )
         self.session.reporter.note(f"adding up {len(folders)} shards: {', '.join(map(str, folders))}")
-        merged = open_shards(
-            folders,
-            **self._hashes,
-            with_occurrences=self.occurrences,
-            min_df=self.min_df,
-            keep=self.keep,
-        )
+        merged = open_shards(folders, **self._hashes, with_occurrences=self.occurrences, min_df=self.min_df, keep=self.keep)
         return self._require_words(merged)
 
     def write_shard(self, folder: Path, shard: Shard) -> dict[str, str | int]:
@@ -92,15 +86,7 @@ class CorpusCounter:
                 task.advance(labels)
                 self.check()
 
-            pairs = write_shard(
-                folder,
-                shard,
-                counting,
-                **self._hashes,
-                memory=self.memory,
-                jobs=self.jobs,
-                advance=advance,
-            )
+            pairs = write_shard(folder, shard, counting, **self._hashes, memory=self.memory, jobs=self.jobs, advance=advance)
         write_forms(folder, words.forms)
         margins = counting.margins
         return {"shard": str(shard), "documents": margins.n_docs, "words": len(margins.words), "counts": pairs}

@@ -11,10 +11,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.api.errors import ComponentError
-from plant_cli.api.options import Options
-from plant_cli.api.signals import Counts
-from plant_cli.api.specs import SignalSpec
+from plant_cli.api import ComponentError, Counts, Options, SignalSpec
 from plant_cli.data.blocks import cut_blocks, find_largest, work_ahead
 from plant_cli.relevance.cooccurrence import AnyInts, Cooccurrence, CountedPairs
 

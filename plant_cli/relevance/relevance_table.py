@@ -13,8 +13,7 @@ import polars as pl
 import yaml
 from scipy.sparse import csr_array
 
-from plant_cli.api.corpus import Corpus, LabelIndex
-from plant_cli.api.errors import ArtefactError, first_line
+from plant_cli.api import ArtefactError, Corpus, LabelIndex, first_line
 from plant_cli.data.files import replacing
 from plant_cli.data.parquet import panics_as_errors, write_frames, write_parquet
 from plant_cli.data.records import require_recorded, require_same, stamp
@@ -52,12 +51,8 @@ def read_pairs(folder: Path) -> list[Pair]:
         with panics_as_errors():
             return pl.read_parquet(path.absolute(), glob=False).select("word", "form").rows()
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise ArtefactError(
-            "the forms of words cannot be read",
-            where=str(path),
-            expected="the file as `plant mig` wrote it",
-            todo="run `plant mig --force`",
-        ) from error
+        expected, todo = "the file as `plant mig` wrote it", "run `plant mig --force`"
+        raise ArtefactError("the forms of words cannot be read", where=str(path), expected=expected, todo=todo) from error
 
 
 def read_forms(folder: Path) -> Mapping[str, list[str]]:

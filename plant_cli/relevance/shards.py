@@ -120,12 +120,8 @@ def _count_block(counting: Cooccurrence, start: int, stop: int) -> tuple[np.ndar
 
 def damaged(path: Path, why: str) -> ArtefactError:
     """The error for a file of a shard that is not what was written."""
-    return ArtefactError(
-        f"the counts of a shard are damaged: {why}",
-        where=str(path),
-        expected="the files as `plant mig --shard` wrote them",
-        todo="copy the folder again, or count the shard again with --force",
-    )
+    expected, todo = "the files as `plant mig --shard` wrote them", "copy the folder again, or count the shard again with --force"
+    return ArtefactError(f"the counts of a shard are damaged: {why}", where=str(path), expected=expected, todo=todo)
 
 
 def open_shards(

@@ -10,9 +10,8 @@ from typing import Any
 
 import polars as pl
 
+from plant_cli.api import ArtefactError, DataError, SplitName, UsageError, damaged_file
 from plant_cli.api.context import command_for, join_tag, with_tag
-from plant_cli.api.corpus import SplitName
-from plant_cli.api.errors import ArtefactError, DataError, UsageError, damaged_file
 from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.files import read_json
 from plant_cli.data.records import StageRecord, require_recorded
@@ -219,8 +218,8 @@ def _read(name: str, path: Path, tag: str | None) -> Evaluated:
 def _find_outdated(run: Run, record: StageRecord) -> str | None:
     """The first input of a stage that was made again after it."""
     for name, recorded in record.inputs.items():
-        inner = run.folder(name).record()
-        if inner is not None and inner.status == "done" and run.folder(name).output_hash(inner) != recorded:
+        inner = run.folder(name).finished()
+        if inner is not None and run.folder(name).output_hash(inner) != recorded:
             return name
     return None
 
@@ -257,8 +256,8 @@ def _find_results(run: Path, stage: str, name: str) -> dict[str, tuple[StageReco
     """Records and results of the finished stages of a run that are up to date, by folder."""
     opened, results = Run.open(run), {}
     for folder in opened.stages():
-        record = folder.record()
-        if record is None or record.stage != stage or record.status != "done" or _find_outdated(opened, record):
+        record = folder.finished()
+        if record is None or record.stage != stage or _find_outdated(opened, record):
             continue
         require_recorded(folder.path, name)
         results[folder.name] = (record, read_json(folder.path / name, f"the results of '{folder.name}'"))

@@ -8,9 +8,8 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from plant_cli.api.context import Passage, join_tag
-from plant_cli.api.corpus import Corpus
-from plant_cli.api.errors import PlantError
+from plant_cli.api import Corpus, Passage, PlantError
+from plant_cli.api.context import join_tag
 from plant_cli.evaluation.aligned import Predictions, read_predictions
 from plant_cli.evaluation.counters import Floats, Integers
 from plant_cli.evaluation.gold import Gold, read_gold

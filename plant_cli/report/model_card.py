@@ -102,8 +102,8 @@ def _describe_figures(run: Run, model: str, trained: StageRecord) -> str:
     """The evaluations of the model that are up to date, by split; where validation was not measured, what training found."""
     measured: dict[str, MetricsRecord] = {}
     for stage in run.stages():
-        record = stage.record()
-        if record is None or (record.stage, record.status) != ("eval", "done") or trace_stale(stage.name, run):
+        record = stage.finished()
+        if record is None or record.stage != "eval" or trace_stale(stage.name, run):
             continue
         metrics = read_metrics(stage.path)
         if metrics.system == model:

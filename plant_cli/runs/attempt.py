@@ -135,7 +135,7 @@ def _fail(error: BaseException, record: StageRecord, context: RunContext, folder
 
 def _write_run_recipe(run: Run) -> None:
     """Write the finished stages in the order they started, each after those that it read."""
-    records = {folder.name: record for folder in run.stages() if (record := folder.record()) and record.status == "done"}
+    records = {folder.name: record for folder in run.stages() if (record := folder.finished())}
     ordered: dict[str, StageRecord] = {}
 
     def visit(name: str, above: tuple[str, ...]) -> None:

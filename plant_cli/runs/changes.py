@@ -9,9 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from plant_cli.api import ArtefactError, Options, Request, StageSpec, UsageError
+from plant_cli.api import ArtefactError, Options, Request, StageSpec, UsageError, near_names
 from plant_cli.api.context import command_for, join_tag
-from plant_cli.api.errors import near_names
 from plant_cli.data.files import hash_file, hash_json
 from plant_cli.data.lines import FORMATS, SUFFIXES
 from plant_cli.data.records import STAGE_FILE, StageRecord
@@ -74,7 +73,7 @@ def hash_source(path: Path) -> str | None:
     for name in stages_of_systems("trains", "scores"):
         folder = StageFolder(run / join_tag(name, tag))
         with suppress(ArtefactError):  # a damaged record counts as a change
-            if (record := folder.record()) is not None and record.status == "done":
+            if (record := folder.finished()) is not None:
                 hashes[name] = folder.output_hash(record)
     return hash_json(hashes)
 
@@ -112,8 +111,8 @@ def find_stale_inputs(record: StageRecord, run: Run) -> list[str]:
         stale.append(GROWN)
     for name, output_hash in record.inputs.items():
         folder = run.folder(name)
-        other = folder.record()
-        if other is None or other.status != "done":
+        other = folder.finished()
+        if other is None:
             stale.append(f"its input '{name}' is no longer there")
         elif folder.output_hash(other) != output_hash:
             stale.append(f"its input '{name}' has changed")

@@ -98,8 +98,8 @@ def _look(record: Path, look: Callable[[], list[FileState]]) -> list[FileState]:
 
 
 def _examine_stage(folder: StageFolder, run: Run) -> list[FileState]:
-    record = folder.record()
-    if record is None or record.status != "done":
+    record = folder.finished()
+    if record is None:
         return []
     itself = folder.path / STAGE_FILE
     state: FileStateName = "whole" if stage_key(record, run.header.data_hash) == record.key else "changed"

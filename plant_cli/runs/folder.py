@@ -59,10 +59,14 @@ class StageFolder:
         except (ArtefactError, OSError):
             return False
 
+    def finished(self) -> StageRecord | None:
+        """The record of the stage if it finished."""
+        record = self.record()
+        return record if record is not None and record.status == "done" else None
+
     def is_done(self) -> bool:
         """Whether the stage finished."""
-        record = self.record()
-        return record is not None and record.status == "done"
+        return self.finished() is not None
 
     def usable(self) -> StageFolder:
         """The folder of the finished stage: while it is being replaced, the one that waits; this one if there is none."""
@@ -118,8 +122,8 @@ class StageFolder:
 
     def _take_over(self) -> list[str]:
         replaced = StageFolder(self._previous)
-        record = replaced.record()
-        if record is None or record.status != "done":
+        record = replaced.finished()
+        if record is None:
             return []
         added = [name for name in replaced.hash_outputs(known=record.outputs) if name not in record.outputs]
         taken = [name for name in added if not (self.path / name).exists()]

@@ -18,7 +18,8 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from plant_cli.api import ArtefactError, Interrupted, ResourceError
+from plant_cli.api import ArtefactError, ResourceError
+from plant_cli.runs.session import stopped
 
 LOCK_NAME = ".lock"
 EXCLUSIVE = fcntl.LOCK_EX | fcntl.LOCK_NB  # fails at once where another process holds it
@@ -38,12 +39,7 @@ def hold_lock(folder: Path, purpose: str, wait: float = 0.0, should_stop: Callab
         while not _take(handle, opened, path):
             if should_stop():
                 who, where = _describe_holder(handle, path)
-                raise Interrupted(
-                    f"stopped while waiting for another process: {who}",
-                    where=where,
-                    expected="the other one to end",
-                    todo="run the same command again with --resume",
-                )
+                raise stopped(f"while waiting for another process: {who}", where, "the other one to end")
             if time.monotonic() >= until:
                 raise _held(handle, path)
             time.sleep(PAUSE)

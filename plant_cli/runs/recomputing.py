@@ -33,8 +33,8 @@ def recompute(run: Run, request: Request, runner: Runner) -> Iterator[Recomputed
     figures = {spec.name: spec.figures for spec in request.registry.specs(StageSpec) if spec.figures}
     with Interruption(lambda _: request.reporter.note("stopping after this evaluation")) as interruption:
         for folder in run.stages():
-            record = folder.record()
-            if record is None or record.status != "done" or record.stage not in figures:
+            record = folder.finished()
+            if record is None or record.stage not in figures:
                 continue
             if reason := _find_hindrance(run, record):
                 result = Recomputed(folder=folder.name, reason=reason)

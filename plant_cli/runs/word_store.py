@@ -34,12 +34,7 @@ class SplitWords:
 
 
 def open_words(
-    session: Session,
-    corpus: Corpus,
-    name: SplitName,
-    *,
-    shard: Shard | None = None,
-    check: Callable[[], None] = lambda: None,
+    session: Session, corpus: Corpus, name: SplitName, *, shard: Shard | None = None, check: Callable[[], None] = lambda: None
 ) -> SplitWords:
     """The words of a split, or of a share of it: as an earlier stage left them, or found now and kept. The key is of corpus and analyser.
 

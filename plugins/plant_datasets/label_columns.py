@@ -13,16 +13,8 @@ from plant_datasets.annotation_formats import answer_labels
 from plant_datasets.guessed_columns import mean_lengths
 
 _YES = ("1", "1.0", "true", "yes", "y", "t")
-_NO = {
-    "0": "0 and 1",
-    "0.0": "0 and 1",
-    "-1": "-1 and 1",
-    "-1.0": "-1 and 1",
-    "false": "true and false",
-    "no": "yes and no",
-    "n": "y and n",
-    "f": "t and f",
-}
+_NO = dict.fromkeys(("0", "0.0"), "0 and 1") | dict.fromkeys(("-1", "-1.0"), "-1 and 1")
+_NO |= {"false": "true and false", "no": "yes and no", "n": "y and n", "f": "t and f"}
 _MISSING = ("", "nan", "na", "n/a", "none", "null", "\\n", "?")
 _UNKNOWN = ("-1", "-1.0")  # beside 0 and 1: nobody knows
 _MOST = 0.95  # of the cells from which a column is one of yes and no with errors
@@ -95,11 +87,8 @@ def _find_tool(tables: CorpusTables, columns: Sequence[str], data: DataSection) 
         if known <= set(columns):
             chosen = {"text_column": text, "labels_column": labels} | ({"id_column": data.id_column or ids} if ids in columns else {})
             chosen |= {"label_separator": "#"} if title == "doccano" and data.label_separator is None else {}
-            return (
-                tables,
-                data.model_copy(update=chosen),
-                [f"{where}: a table of {title}: texts are the columns {text}, labels the column {labels}"],
-            )
+            remark = f"{where}: a table of {title}: texts are the columns {text}, labels the column {labels}"
+            return tables, data.model_copy(update=chosen), [remark]
     if not {"id", "annotator", "annotation_id"} <= set(columns):
         return None
     answers = columns[columns.index("id") + 1 : columns.index("annotator")]  # the CSV of Label Studio: data, id, answers, annotator, ...
@@ -107,11 +96,8 @@ def _find_tool(tables: CorpusTables, columns: Sequence[str], data: DataSection) 
         return None
     cut = pl.col(answers[0]).map_elements(_read_answer, pl.List(pl.String))
     united = {name: (table.with_columns(cut.alias(answers[0])), prefix) for name, (table, prefix) in tables.items()}
-    return (
-        united,
-        data.model_copy(update={"labels_column": answers[0]}),
-        [f"{where}: a table of Label Studio: labels are the column {answers[0]}"],
-    )
+    remark = f"{where}: a table of Label Studio: labels are the column {answers[0]}"
+    return united, data.model_copy(update={"labels_column": answers[0]}), [remark]
 
 
 def _find_rival(table: pl.LazyFrame, where: str) -> str | None:
@@ -172,11 +158,8 @@ def _find_binary(tables: CorpusTables, columns: Sequence[str], where: str, *, mi
     remarks = [f"{where}: labels are {len(labels):,} columns of {usual}: {show_names(labels)}{', …' if len(labels) > _SHOWN else ''}"]
     remarks += [f"{where}: columns of {notation[others[0]]} are no labels: {show_names(others)}"] if others else []
     remarks += [f"columns with further values are no labels: {', '.join([*odd.values()][:_SHOWN])}"] if odd else []
-    remarks += (
-        [f"{where}: {blank:,} cells of labels that are empty or unknown (-1) count as no; a row of these alone is left out"]
-        if blank
-        else []
-    )
+    if blank:
+        remarks.append(f"{where}: {blank:,} cells of labels that are empty or unknown (-1) count as no; a row of these alone is left out")
     if typed and len(labels) < 2 <= len(labels) + len(odd):
         raise DataError(
             "columns of labels hold other values than yes and no",

@@ -460,7 +460,5 @@ XML_TEXTS = LineFormat(
     "the XML repository's format with texts", _parse_numbers, "3:1 17:1", pair=("{}_X_Y.txt", "{}_X.txt"), names=("Y.txt",), header=1
 )
 XML_JSON = LineFormat(
-    XML_TEXTS.title,
-    _json_lines("{title, content, target_ind}", _read_product),
-    '{"title": …, "content": …, "target_ind": [17, 4096]}',
+    XML_TEXTS.title, _json_lines("{title, content, target_ind}", _read_product), '{"title": …, "content": …, "target_ind": [17, 4096]}'
 )

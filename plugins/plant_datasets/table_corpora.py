@@ -71,8 +71,9 @@ def load(data: DataSection, options: NoOptions | None = None) -> Dataset:
     named, bad = Path(data.path), BadRows.of(data)
     path = _enter(named) if named.is_dir() else named
     tables, beside, passed = _read_beside(path, data) if path.exists() else ({}, [], [])
-    titles = tables.get("labels")
-    titled = [] if titles is None else _titled(titles, data)
+    titles, titled = tables.get("labels"), list[str]()  # the labels of the table of titles, in its order
+    if titles is not None:
+        titled = collect(titles.select(pl.col("label").cast(pl.String)), str(data.titles or data.path))["label"].drop_nulls().to_list()
     parts, files, remarks = _read_folder(path, data, bad, titled) if path.is_dir() else _read_file(path, data, bad, titled)
     remarks += [f"{named}: the tables are in {path.name}/"] if path != named else []
     dataset = Dataset(
@@ -103,11 +104,6 @@ def _read_beside(path: Path, data: DataSection) -> tuple[dict[str, pl.LazyFrame 
             tables[what] = None  # a file that the user did not name may be of another kind
             remarks.append(f"{file} is left out: {error.what} (at {error.where})")
     return tables, files, remarks
-
-
-def _titled(table: pl.LazyFrame, data: DataSection) -> list[str]:
-    """The labels of the table of titles, in its order."""
-    return collect(table.select(pl.col("label").cast(pl.String)), str(data.titles or data.path))["label"].drop_nulls().to_list()
 
 
 def recognise(data: DataSection) -> str | None:
@@ -278,11 +274,7 @@ def _name_splits(table: pl.LazyFrame, column: str, path: Path, bad: BadRows) -> 
 
 
 def _map_tables(
-    tables: Mapping[str, tuple[pl.LazyFrame, str]],
-    data: DataSection,
-    bad: BadRows,
-    titled: Sequence[str],
-    further: Sequence[pl.Expr] = (),
+    tables: Mapping[str, tuple[pl.LazyFrame, str]], data: DataSection, bad: BadRows, titled: Sequence[str], further: Sequence[pl.Expr] = ()
 ) -> tuple[dict[str, LazyParts], list[str]]:
     """The tables with the columns `doc_id`, `text`, `labels` and the rest, in pieces by file; and remarks on what was chosen.
 
