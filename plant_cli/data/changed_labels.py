@@ -91,12 +91,8 @@ class ChangedLabels:
                 what, where=where, expected="a label that is there after the rows above", todo="name its successor, or remove the row"
             )
         if self.known is not None and label not in self.known and label not in self.added:
-            raise DataError(
-                f"there is no label '{label}'",
-                where=where,
-                expected=near_names(label, self.known),
-                todo="correct the id; a new label needs a row `add` above",
-            )
+            expected, todo = near_names(label, self.known), "correct the id; a new label needs a row `add` above"
+            raise DataError(f"there is no label '{label}'", where=where, expected=expected, todo=todo)
 
     def _add(self, label: str, title: str | None, description: str | None, where: str) -> None:
         if label in self.added or (self.known is not None and label in self.known and label not in self.gone):

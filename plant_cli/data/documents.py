@@ -31,12 +31,8 @@ def read_frames(dataset: Dataset) -> dict[SplitName, pl.DataFrame]:
 def find_splits(dataset: Dataset) -> list[SplitName]:
     """The splits that a dataset has, in the order train, validation, test; `DataError` if there is none."""
     if not dataset.splits:
-        raise DataError(
-            "the corpus holds no documents",
-            where=", ".join(dataset.files) or "the dataset",
-            expected="at least one labelled training document",
-            todo="look into the file: it may hold a header and no rows",
-        )
+        expected, todo = "at least one labelled training document", "look into the file: it may hold a header and no rows"
+        raise DataError("the corpus holds no documents", where=", ".join(dataset.files) or "the dataset", expected=expected, todo=todo)
     return [name for name in SPLITS if name in dataset.splits]
 
 
@@ -108,12 +104,8 @@ def _conform(source: Table, where: str) -> Table:
                 name, schema.names(), where=where, todo=f"the dataset must yield the columns {', '.join(DOCUMENT_COLUMNS)}"
             )
     if schema["text"] not in (pl.String, pl.Null):
-        raise DataError(
-            f"the text is of type {schema['text']}, not a string",
-            where=f"{where}, column text",
-            expected="the text of each document",
-            todo="name the right column with --text-column",
-        )
+        expected, todo = "the text of each document", "name the right column with --text-column"
+        raise DataError(f"the text is of type {schema['text']}, not a string", where=f"{where}, column text", expected=expected, todo=todo)
     return source.select(
         pl.col("doc_id").cast(pl.String), pl.col("text").cast(pl.String).fill_null(""), _as_label_lists(schema["labels"], where)
     )
@@ -126,12 +118,8 @@ def _as_label_lists(kind: pl.DataType, where: str) -> pl.Expr:
         raise fractional_labels(str(kind), f"{where}, column labels", "numbers with a fraction and not lists of strings")
     scalar = inner in (pl.String, pl.Null, pl.Categorical) or (isinstance(inner, pl.DataType) and inner.is_integer())
     if kind != pl.Null and not (isinstance(kind, pl.List) and scalar):
-        raise DataError(
-            f"the labels are of type {kind}, not lists of strings",
-            where=f"{where}, column labels",
-            expected='a list of labels for each document, such as ["a", "b"]',
-            todo="name the right column with --labels-column",
-        )
+        what, expected = f"the labels are of type {kind}, not lists of strings", 'a list of labels for each document, such as ["a", "b"]'
+        raise DataError(what, where=f"{where}, column labels", expected=expected, todo="name the right column with --labels-column")
     empty = pl.lit(pl.Series([[]], dtype=pl.List(pl.String)))
     return pl.col("labels").cast(pl.List(pl.String)).fill_null(empty).list.drop_nulls()
 

@@ -146,12 +146,8 @@ def _of_values(values: Sequence[object], known: _Known, written: Sequence[str] =
         return LabelForm(kind="lists", names=tuple(known.names))
     filled = [value for value in values if value not in ([], {})]
     if filled and all(isinstance(value, list) and all(map(_is_pair, value)) for value in filled):
-        raise DataError(
-            f"the labels are pairs of a name and a number: {shown[0][:_LONG]}",
-            where=known.place,
-            expected="names alone: a label is right or it is not",
-            todo="write the names that are right where the file is made",
-        )
+        expected, todo = "names alone: a label is right or it is not", "write the names that are right where the file is made"
+        raise DataError(f"the labels are pairs of a name and a number: {shown[0][:_LONG]}", where=known.place, expected=expected, todo=todo)
     holding = [value for value in filled if any(isinstance(one, dict) for one in (value if isinstance(value, list) else [value]))]
     objects = [one for value in holding for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
     if objects and len(holding) >= _MOST * len(filled):

@@ -48,20 +48,12 @@ def load_dataset(context: StageContext, data: DataSection, tell: Callable[[str],
         except FileNotFoundError as error:
             if data.path is None or Path(data.path).exists():
                 raise
-            raise DataError(
-                f"there is no '{data.path}'",
-                where=str(Path(data.path).absolute()),
-                expected=f"what the dataset '{spec.name}' reads",
-                todo="correct the path",
-            ) from error
+            expected, todo = f"what the dataset '{spec.name}' reads", "correct the path"
+            raise DataError(f"there is no '{data.path}'", where=str(Path(data.path).absolute()), expected=expected, todo=todo) from error
     dataset, remarks = take_subset(dataset, data)
     if data.evidence is not None and dataset.evidence is None:
-        raise UsageError(
-            f"the format '{spec.name}' does not read evidence",
-            where=f"--evidence {data.evidence}",
-            expected="a corpus in tables",
-            todo="convert the corpus first: plant data convert CORPUS data.parquet",
-        )
+        what, todo = f"the format '{spec.name}' does not read evidence", "convert the corpus first: plant data convert CORPUS data.parquet"
+        raise UsageError(what, where=f"--evidence {data.evidence}", expected="a corpus in tables", todo=todo)
     for vocabulary in [path for path in (data.titles, data.vocabulary) if path is not None]:
         labels, said = apply_vocabulary(dataset, data.model_copy(update={"vocabulary": vocabulary}))
         dataset = replace(dataset, labels=labels, files=[*dataset.files, vocabulary])

@@ -166,12 +166,8 @@ def read_record(path: Path, model: type[RecordType], what: str) -> RecordType:
         return model.model_validate(values)
     except ValidationError as error:
         first: Any = error.errors()[0]
-        raise ArtefactError(
-            f"{what} is damaged: {first['msg']}",
-            where=f"{path}, key {'.'.join(map(str, first['loc']))}",
-            expected="a file as `plant` wrote it",
-            todo=RESTORE,
-        ) from error
+        where, expected = f"{path}, key {'.'.join(map(str, first['loc']))}", "a file as `plant` wrote it"
+        raise ArtefactError(f"{what} is damaged: {first['msg']}", where=where, expected=expected, todo=RESTORE) from error
 
 
 FileStateName = Literal["whole", "changed", "missing"]

@@ -146,12 +146,8 @@ def take_subset(dataset: Dataset, data: DataSection) -> tuple[Dataset, list[str]
         parts, said = step(parts, data)
         remarks += said
     if not parts.get("train", pl.DataFrame()).height:
-        raise DataError(
-            "no training document is left",
-            where=str(data.path),
-            expected="a part of the corpus that is not empty",
-            todo="ask for less: see --keep-labels, --train-share, --duplicates and --leaks",
-        )
+        what, todo = "no training document is left", "ask for less: see --keep-labels, --train-share, --duplicates and --leaks"
+        raise DataError(what, where=str(data.path), expected="a part of the corpus that is not empty", todo=todo)
     remarks += [f"no document of {name} is left" for name, part in parts.items() if not part.height]
     kept = {name: part.drop(GROUP_COLUMN, strict=False) for name, part in parts.items() if part.height}
     evidence = dataset.evidence
@@ -170,12 +166,8 @@ def select_labels(counts: pl.DataFrame, wanted: str) -> pl.Series:
     if between:
         low, high = int(between[1]), int(between[2]) if between[2] else None
         return counts.filter((pl.col("count") >= low) & (pl.lit(high is None) | (pl.col("count") <= (high or 0))))["label"]
-    raise UsageError(
-        f"'{wanted}' names no labels",
-        where="--keep-labels",
-        expected="top:50, rare:50, or a range of training documents such as 1-5 or 10-",
-        todo="correct it",
-    )
+    expected, todo = "top:50, rare:50, or a range of training documents such as 1-5 or 10-", "correct it"
+    raise UsageError(f"'{wanted}' names no labels", where="--keep-labels", expected=expected, todo=todo)
 
 
 def split_again(dataset: Dataset, data: DataSection, shares: Mapping[SplitName, float], seed: int) -> Parts:

@@ -65,12 +65,8 @@ def take_part(whole: StoredCorpus, share: float, data: DataSection) -> TrainingP
     frame = pl.DataFrame({"row": range(len(train)), "doc_id": train.doc_ids, "text": train.doc_ids, "labels": names})
     found = split_documents(frame, {"test": share}, seed=data.subset_seed, method=data.sampling)
     if "test" not in found:
-        raise DataError(
-            "no training document is left",
-            where=f"data.train_share: a share of {share:g} of {len(train):,} documents",
-            expected="a share that has a document",
-            todo="take a larger one",
-        )
+        where, expected = f"data.train_share: a share of {share:g} of {len(train):,} documents", "a share that has a document"
+        raise DataError("no training document is left", where=where, expected=expected, todo="take a larger one")
     rows = found["test"]["row"].to_numpy().astype(np.int64)
     counts = np.asarray(train.gold[rows].sum(axis=0)).tolist()
     key = hash_json({"data": whole.data_hash, "rows": rows.tolist()})

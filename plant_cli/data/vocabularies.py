@@ -111,12 +111,8 @@ def read_vocabulary(path: Path, purpose: Purpose | None = None, encoding: str | 
         table, remarks = read_vocabulary_table(path, text, purpose, encoding)
     table = tidy_labels(table)
     if table.is_empty():
-        raise DataError(
-            "the vocabulary holds no labels",
-            where=where,
-            expected=VOCABULARIES_READ,
-            todo="name another file; concepts of RDF need a prefLabel or an rdfs:label",
-        )
+        expected, todo = VOCABULARIES_READ, "name another file; concepts of RDF need a prefLabel or an rdfs:label"
+        raise DataError("the vocabulary holds no labels", where=where, expected=expected, todo=todo)
     table, repeated = _merge_rows(table)
     untitled = int(table["title"].is_null().sum())
     remarks = [*remarks, *repeated, *([f"{untitled:,} labels have no title"] if untitled else [])]

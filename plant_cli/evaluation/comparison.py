@@ -143,12 +143,8 @@ def compare_metrics(
     # whether documents define a metric depends on gold alone
     pairs = [(other, i) for other in range(1, len(systems)) for i in range(count) if not np.isnan(values[0, i])]
     if not pairs:
-        raise DataError(
-            "these documents define none of the metrics",
-            where=", ".join(m.name for m in first),
-            expected="gold labels that the metric is about",
-            todo="choose other metrics with --metric",
-        )
+        expected, todo = "gold labels that the metric is about", "choose other metrics with --metric"
+        raise DataError("these documents define none of the metrics", where=", ".join(m.name for m in first), expected=expected, todo=todo)
     both = [(first[i], systems[other][1][i]) for other, i in pairs]
     sums = {n: (a, b) for n, (a, b) in enumerate(both) if isinstance(a, MetricValue) and isinstance(b, MetricValue)}
     p_values = np.ones(len(pairs))

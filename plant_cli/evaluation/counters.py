@@ -273,10 +273,6 @@ def choose(values: Sequence[AnyMetric], wanted: Sequence[str], missing: Mapping[
         if name in missing and name not in known:
             raise UsageError(f"{name} is not available", where=f"metric {name}: {NOT_KEPT}", expected="every score", todo=missing[name])
         if name not in known:
-            raise UsageError(
-                f"there is no metric named '{name}'",
-                where=f"metric {name}",
-                expected=near_names(name, [*known, *missing]),
-                todo="write it as the table does, for example --metric P@5 --metric 'R@10[1-5]'",
-            )
+            what, todo = f"there is no metric named '{name}'", "write it as the table does, for example --metric P@5 --metric 'R@10[1-5]'"
+            raise UsageError(what, where=f"metric {name}", expected=near_names(name, [*known, *missing]), todo=todo)
     return [known[name] for name in dict.fromkeys(wanted)]

@@ -153,12 +153,8 @@ def build_hierarchy(parents: Mapping[str, Sequence[str]], labels: Sequence[str],
         downwards = list(TopologicalSorter({node: parents.get(node, ()) for node in nodes}).static_order())
     except CycleError as error:
         circle = error.args[1]
-        raise DataError(
-            f"the label '{circle[0]}' is above itself",
-            where=f"{where}: {', '.join(circle[:6])}",
-            expected="parents that lead upwards and end",
-            todo="remove one of these pairs from the table",
-        ) from error
+        what, todo = f"the label '{circle[0]}' is above itself", "remove one of these pairs from the table"
+        raise DataError(what, where=f"{where}: {', '.join(circle[:6])}", expected="parents that lead upwards and end", todo=todo) from error
     depths: dict[str, int] = {}
     for node in downwards:
         depths[node] = 1 + min((depths[parent] for parent in parents.get(node, ())), default=0)
@@ -187,12 +183,8 @@ def _read_parents(path: Path) -> dict[str, list[str]]:
     column = next((name for name in ("parent", "parents") if name in frame.columns), None)
     if column is None or "label" not in frame.columns:
         wanted = "label" if column else "parent"
-        raise DataError(
-            f"the table has no column '{wanted}'",
-            where=f"{path}, columns {', '.join(frame.columns)}",
-            expected=HIERARCHY_FORM,
-            todo="rename the columns",
-        )
+        what, expected = f"the table has no column '{wanted}'", HIERARCHY_FORM
+        raise DataError(what, where=f"{path}, columns {', '.join(frame.columns)}", expected=expected, todo="rename the columns")
     if column == "parents" and frame.schema[column] == pl.String:
         frame = frame.with_columns(pl.col(column).str.strip_chars().str.split(" "))
     if isinstance(frame.schema[column], pl.List):

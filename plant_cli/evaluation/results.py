@@ -168,12 +168,8 @@ def parse_gates(texts: Sequence[str]) -> list[Gate]:
     for text in texts:
         parts = _FORM.fullmatch(text)
         if parts is None or float(parts["bound"]) > 1:
-            raise UsageError(
-                f"the requirement '{text}' cannot be read",
-                where=f"--require '{text}'",
-                expected="a metric, one of >= <= > <, and a fraction from 0 to 1",
-                todo="write it like --require 'P@5>=0.6'",
-            )
+            expected, todo = "a metric, one of >= <= > <, and a fraction from 0 to 1", "write it like --require 'P@5>=0.6'"
+            raise UsageError(f"the requirement '{text}' cannot be read", where=f"--require '{text}'", expected=expected, todo=todo)
         gates.append(Gate(parts["metric"], parts["sign"], float(parts["bound"])))
     return gates
 

@@ -58,9 +58,5 @@ def _parse(text: str) -> Target:
     measure, least = (read["measure"], read["least"]) if read else ("", None)
     if measure in get_args(TargetMeasure) and (measure in BOUNDED) == (least is not None) and (least is None or 0 < float(least) <= 1):
         return Target(measure=measure, least=None if least is None else float(least))  # type: ignore[arg-type]
-    raise UsageError(
-        f"the target '{text}' cannot be read",
-        where=f"--target '{text}'",
-        expected=f"{TARGET_FORM}; the share is above 0 and at most 1",
-        todo="write it like --target precision=0.9",
-    )
+    expected, todo = f"{TARGET_FORM}; the share is above 0 and at most 1", "write it like --target precision=0.9"
+    raise UsageError(f"the target '{text}' cannot be read", where=f"--target '{text}'", expected=expected, todo=todo)

@@ -281,12 +281,8 @@ def refuse_unreachable(predictions: Predictions, gold: Gold, targets: Targets, w
             reached = bool(choose_thresholds(top, scores, matrix, gold.train_counts[: gold.indexed], target).reached.any())
             what, todo = _best_precision(find_cuts(top, scores, matrix, gold.indexed)), "or let a person review labels: --target f1"
         if not reached:
-            raise DataError(
-                f"the target {target} cannot be reached: {what}",
-                where=where,
-                expected="a target that predictions of validation can reach",
-                todo=f"ask for less than {target}, {todo}",
-            )
+            expected, todo = "a target that predictions of validation can reach", f"ask for less than {target}, {todo}"
+            raise DataError(f"the target {target} cannot be reached: {what}", where=where, expected=expected, todo=todo)
 
 
 def _best_precision(cuts: Cuts) -> str:

@@ -66,12 +66,8 @@ class CorpusCounter:
         """Counts of all training documents, added up from folders that `plant mig --shard` wrote."""
         folders = _find_shards(patterns)
         if not folders:
-            raise UsageError(
-                "there are no counts to merge",
-                where=f"--merge {' '.join(patterns)}",
-                expected="folders that `plant mig --shard i/n` wrote",
-                todo="name the folder `mig` of each shard's run, such as --merge 'shards/*/mig'",
-            )
+            what, todo = "there are no counts to merge", "name the folder `mig` of each shard's run, such as --merge 'shards/*/mig'"
+            raise UsageError(what, where=f"--merge {' '.join(patterns)}", expected="folders that `plant mig --shard i/n` wrote", todo=todo)
         self.session.reporter.note(f"adding up {len(folders)} shards: {', '.join(map(str, folders))}")
         merged = open_shards(folders, **self._hashes, with_occurrences=self.occurrences, min_df=self.min_df, keep=self.keep)
         return self._require_words(merged)

@@ -160,12 +160,8 @@ def read_evaluated(names: Sequence[str], run: Path) -> list[Evaluated]:
     """The evaluated systems of a report, all measured on the same gold documents in the same way."""
     located = [_locate(name, run) for name in names]
     if len(set(located)) < len(located):
-        raise UsageError(
-            "a system is named twice",
-            where="plant report " + " ".join(names),
-            expected="different systems",
-            todo="name each system once, the one to be judged first",
-        )
+        expected, todo = "different systems", "name each system once, the one to be judged first"
+        raise UsageError("a system is named twice", where="plant report " + " ".join(names), expected=expected, todo=todo)
     of_one_run = len({path for path, _ in located}) == 1
     short = [(tag or "finetune") if of_one_run and len(located) > 1 else " ".join(filter(None, (path.name, tag))) for path, tag in located]
     shown = short if len(set(short)) == len(short) else names
@@ -193,12 +189,8 @@ def _read(name: str, path: Path, tag: str | None) -> Evaluated:
     command = command_for("eval", tag, path)
     record = folder.require(todo=command)
     if outdated := _find_outdated(run, record):
-        raise ArtefactError(
-            f"the evaluation is out of date: '{outdated}' was made again since",
-            where=str(run.folder(outdated).path),
-            expected="figures of what is in the run now",
-            todo=f"{command} --force",
-        )
+        what, expected = f"the evaluation is out of date: '{outdated}' was made again since", "figures of what is in the run now"
+        raise ArtefactError(what, where=str(run.folder(outdated).path), expected=expected, todo=f"{command} --force")
     corpus, stages = CorpusRecord.read(run.corpus_path), {**_trace(run, record), folder.name: record}
     shares = [one.sections["data"].get("train_share", 1.0) for one in stages.values() if one.stage == "finetune" and "data" in one.sections]
     part = corpus.find_part(min(shares, default=1.0))

@@ -245,12 +245,8 @@ class Run:
     def open(cls, path: Path) -> Run:
         """The run in this folder; `ArtefactError` if there is none, or it is of a newer format."""
         if not (path / HEADER_NAME).exists():
-            raise ArtefactError(
-                f"there is no run in '{path}'",
-                where=str(path.absolute()),
-                expected=f"a folder that holds {HEADER_NAME}",
-                todo="start one with `plant mig DATA`, or name another folder with --run DIR",
-            )
+            expected, todo = f"a folder that holds {HEADER_NAME}", "start one with `plant mig DATA`, or name another folder with --run DIR"
+            raise ArtefactError(f"there is no run in '{path}'", where=str(path.absolute()), expected=expected, todo=todo)
         return cls(path, read_record(path / HEADER_NAME, RunHeader, "the header of the run"))
 
     @property
@@ -354,12 +350,8 @@ def _refuse_other(path: Path) -> None:
     if not path.exists() or (path / HEADER_NAME).exists():
         return
     if not path.is_dir() or any(entry.name not in (LOCK_NAME, CACHE) and not TEMPORARY.fullmatch(entry.name) for entry in path.iterdir()):
-        raise UsageError(
-            f"'{path}' is not a run folder and not empty",
-            where=str(path.absolute()),
-            expected=f"a new or empty folder, or one that holds {HEADER_NAME}",
-            todo="choose another folder with --run DIR",
-        )
+        expected, todo = f"a new or empty folder, or one that holds {HEADER_NAME}", "choose another folder with --run DIR"
+        raise UsageError(f"'{path}' is not a run folder and not empty", where=str(path.absolute()), expected=expected, todo=todo)
 
 
 def current_time() -> str:

@@ -101,12 +101,8 @@ def _take(handle: int, opened: int, path: Path) -> bool:
 
 def _held(handle: int | None, path: Path) -> ArtefactError:
     who, where = _describe_holder(handle, path)
-    return ArtefactError(
-        f"another process is writing to this run: {who}",
-        where=where,
-        expected="one writer a run",
-        todo="wait until it ends, stop it, or use another run folder with --run DIR",
-    )
+    expected, todo = "one writer a run", "wait until it ends, stop it, or use another run folder with --run DIR"
+    return ArtefactError(f"another process is writing to this run: {who}", where=where, expected=expected, todo=todo)
 
 
 def _describe_holder(handle: int | None, path: Path) -> tuple[str, str]:

@@ -127,9 +127,5 @@ def read_launch(file: Path) -> dict[str, Any]:
 
 
 def _refused(file: Path, what: str) -> UsageError:
-    return UsageError(
-        what,
-        where=str(file),
-        expected="YAML with num_processes and where they run, as `accelerate config` writes it",
-        todo=f"accelerate config --config_file {shlex.quote(str(file))}",
-    )
+    where, expected = str(file), "YAML with num_processes and where they run, as `accelerate config` writes it"
+    return UsageError(what, where=where, expected=expected, todo=f"accelerate config --config_file {shlex.quote(str(file))}")

@@ -262,12 +262,8 @@ def find_recipe(name: str, folder: Path | None = None) -> Path:
     shipped = shipped_recipes()
     if name in shipped:
         return shipped[name]
-    raise RecipeError(
-        f"there is no recipe '{name:.200}'",
-        where=f"{path!s:.500}",
-        expected=f"a YAML file, or a shipped recipe; {near_names(name, shipped)}",
-        todo="`plant recipe list` shows the shipped recipes",
-    )
+    expected, todo = f"a YAML file, or a shipped recipe; {near_names(name, shipped)}", "`plant recipe list` shows the shipped recipes"
+    raise RecipeError(f"there is no recipe '{name:.200}'", where=f"{path!s:.500}", expected=expected, todo=todo)
 
 
 def load_recipe(name: str) -> RecipeLayer:
@@ -300,12 +296,8 @@ def _extend(layer: RecipeLayer, folder: Path | None, chain: list[Path]) -> Recip
     if base is None:
         return layer
     if not isinstance(base, str):
-        raise RecipeError(
-            f"`extends` is {base!r}",
-            where=layer.nearest(("extends",)),
-            expected="one recipe: a path relative to this file, or a shipped name",
-            todo="write `extends: name`",
-        )
+        expected, todo = "one recipe: a path relative to this file, or a shipped name", "write `extends: name`"
+        raise RecipeError(f"`extends` is {base!r}", where=layer.nearest(("extends",)), expected=expected, todo=todo)
     return merge_layers(_load(find_recipe(base, folder), chain), layer)
 
 

@@ -41,12 +41,8 @@ def recompute(run: Run, request: Request, runner: Runner) -> Iterator[Recomputed
             else:
                 result = _recompute_stage(run, folder.path, record, request, runner, figures[record.stage])
             if interruption.requested:
-                raise Interrupted(
-                    "stopped while figures were computed again",
-                    where=str(folder.path),
-                    expected="every evaluation of the run",
-                    todo="run the same command again; nothing in the run was changed",
-                )
+                expected, todo = "every evaluation of the run", "run the same command again; nothing in the run was changed"
+                raise Interrupted("stopped while figures were computed again", where=str(folder.path), expected=expected, todo=todo)
             yield result
 
 

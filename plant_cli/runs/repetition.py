@@ -67,12 +67,8 @@ def repeat(recipe: RecipeLayer, steps: Sequence[Step], count: int, components: C
 def _first_seed(repeated: Sequence[Step]) -> int:
     seeds = {step.name: step.machine.seed for step in repeated}
     if not seeds:
-        raise RecipeError(
-            "nothing in the recipe depends on the seed",
-            where="--seeds",
-            expected="stages that train, such as `finetune`",
-            todo="leave --seeds out",
-        )
+        expected, todo = "stages that train, such as `finetune`", "leave --seeds out"
+        raise RecipeError("nothing in the recipe depends on the seed", where="--seeds", expected=expected, todo=todo)
     if len(set(seeds.values())) > 1:
         raise RecipeError(
             "the stages of the recipe have different seeds",

@@ -246,12 +246,8 @@ def refuse_other_corpus(context: RunContext, run: Run) -> None:
         dataset = source.get("dataset") or {}
         if not Path(named).exists():
             load_dataset(context, context.data.model_copy(update={"dataset": Choice(name=ANY)}))  # explains what is missing
-        raise ArtefactError(
-            f"this run belongs to another corpus, made by '{dataset.get('name')}', and not to '{named}'",
-            where=str(run.corpus_path / SPLITS_FILE),
-            expected="a separate run folder for each corpus",
-            todo=NEW_RUN,
-        )
+        what, todo = f"this run belongs to another corpus, made by '{dataset.get('name')}', and not to '{named}'", NEW_RUN
+        raise ArtefactError(what, where=str(run.corpus_path / SPLITS_FILE), expected="a separate run folder for each corpus", todo=todo)
     corpus = context.open_corpus()
     if all(_is_source(str(file), run) for file in corpus.dataset.files):
         return

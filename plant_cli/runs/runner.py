@@ -138,12 +138,8 @@ class RequestRunner:
     def require_going_on(self, name: str) -> None:
         """`Interrupted` if the user asked to stop before this step began."""
         if self.interruption.requested:
-            raise Interrupted(
-                f"stopped before '{name}'",
-                where=str(self.request.run_path),
-                expected="every step of the recipe",
-                todo="run it again with --resume",
-            )
+            expected, todo = "every step of the recipe", "run it again with --resume"
+            raise Interrupted(f"stopped before '{name}'", where=str(self.request.run_path), expected=expected, todo=todo)
 
     def resolve(self, name: str, tag: str | None, flags: Mapping[str, Mapping[str, Any]] | None = None) -> Step:
         """The step of the request: shared sections of earlier stages < recipe < options of the resumed stage < `--set` < flags."""

@@ -153,12 +153,8 @@ def find_awaited(step: Step, steps: Iterable[Step]) -> set[str]:
 
 
 def _killed(name: str) -> ResourceError:
-    return ResourceError(
-        f"the process of '{name}' was ended from outside",
-        where="--jobs",
-        expected="memory for all processes at once, on the card, too",
-        todo="run the same command again with --resume and fewer --jobs",
-    )
+    expected, todo = "memory for all processes at once, on the card, too", "run the same command again with --resume and fewer --jobs"
+    return ResourceError(f"the process of '{name}' was ended from outside", where="--jobs", expected=expected, todo=todo)
 
 
 @contextmanager

@@ -264,12 +264,8 @@ def split_section(section: str, layer: RecipeLayer, components: Components) -> t
                     todo=f"choose another one, for example {stage}-baseline",
                 )
             return stages[stage], tag or None
-    raise RecipeError(
-        f"there is no stage or section '{section}'",
-        where=layer.nearest((section,)),
-        expected=near_names(section, [*stages, *SHARED_SECTIONS]),
-        todo="correct the name; `plant --help` lists the stages",
-    )
+    expected, todo = near_names(section, [*stages, *SHARED_SECTIONS]), "correct the name; `plant --help` lists the stages"
+    raise RecipeError(f"there is no stage or section '{section}'", where=layer.nearest((section,)), expected=expected, todo=todo)
 
 
 def check_sections(layer: RecipeLayer, components: Components) -> dict[str, tuple[StageSpec, str | None]]:
@@ -287,12 +283,8 @@ def resolve_steps(recipe: RecipeLayer, over: RecipeLayer, components: Components
     named = {*SHARED_SECTIONS, *steps, *(spec.name for spec, _ in steps.values())}
     for section in over.values:
         if section not in named:
-            raise RecipeError(
-                f"the recipe has no section '{section}'",
-                where=over.nearest((section,)),
-                expected=near_names(section, named),
-                todo="correct the name, or add the section to the recipe",
-            )
+            expected, todo = near_names(section, named), "correct the name, or add the section to the recipe"
+            raise RecipeError(f"the recipe has no section '{section}'", where=over.nearest((section,)), expected=expected, todo=todo)
     layer = merge_layers(recipe, over)
     return [resolve_step([layer], spec, tag, components) for spec, tag in _order(list(steps.values()))]
 
@@ -368,12 +360,8 @@ def _gather(layer: RecipeLayer, spec: StageSpec, shown: str) -> RecipeLayer:
 def _require_mapping(layer: RecipeLayer, section: str) -> None:
     value = layer.values.get(section, {})
     if not isinstance(value, dict):
-        raise RecipeError(
-            f"the section '{section}' is {value!r}",
-            where=layer.nearest((section,)),
-            expected="a mapping of options",
-            todo=f"write `{section}:` and its options indented below, one per line",
-        )
+        expected, todo = "a mapping of options", f"write `{section}:` and its options indented below, one per line"
+        raise RecipeError(f"the section '{section}' is {value!r}", where=layer.nearest((section,)), expected=expected, todo=todo)
 
 
 def _build(model: type[OptionsT], layer: RecipeLayer, part: str, shown: str) -> OptionsT:

@@ -129,12 +129,8 @@ def _read_csv(reader: CorpusReader, path: Path) -> Iterator[Document]:
     rows = read_rows(path, reader.bad, reader.data.encoding, exact=True)
     columns = [name.strip() for name in next(rows, (1, []))[1]]
     if not {_TEXT, _SUBJECTS} <= set(columns):
-        raise DataError(
-            f"the columns are {', '.join(columns)}",
-            where=f"{path}, line 1",
-            expected=f"{_TEXT} and {_SUBJECTS}",
-            todo="name them so, or name another format with --dataset",
-        )
+        expected, todo = f"{_TEXT} and {_SUBJECTS}", "name them so, or name another format with --dataset"
+        raise DataError(f"the columns are {', '.join(columns)}", where=f"{path}, line 1", expected=expected, todo=todo)
     for number, (_, row) in enumerate(rows, start=1):
         cells = dict(zip(columns, row, strict=True))
         uris = [uri.strip("<>") for uri in cells[_SUBJECTS].split()]

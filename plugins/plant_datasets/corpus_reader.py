@@ -52,12 +52,8 @@ class CorpusReader:
     def of(cls, data: DataSection) -> CorpusReader:
         """A reader of the corpus that the section `data` names; `UsageError` if it names none."""
         if data.path is None:
-            raise UsageError(
-                "no corpus was named",
-                where=f"dataset '{data.dataset.name}', option path of the section data",
-                expected="the file or folder to read",
-                todo="name it, as in `plant data stats PATH`",
-            )
+            where, expected = f"dataset '{data.dataset.name}', option path of the section data", "the file or folder to read"
+            raise UsageError("no corpus was named", where=where, expected=expected, todo="name it, as in `plant data stats PATH`")
         return cls(data, BadRows.of(data))
 
     @property
@@ -158,12 +154,8 @@ def find_parts(path: Path, accepts: Callable[[Path], bool]) -> dict[SplitPart, P
     for file in sorted(path.iterdir()):
         split = split_of(bare_name(file)) if file.is_file() and accepts(file) else None
         if split is not None and parts.setdefault(split, file) != file:
-            raise DataError(
-                f"two files claim to be the split {split}",
-                where=f"{parts[split]}, {file}",
-                expected="one file for each split",
-                todo="move the other out of the folder",
-            )
+            expected, todo = "one file for each split", "move the other out of the folder"
+            raise DataError(f"two files claim to be the split {split}", where=f"{parts[split]}, {file}", expected=expected, todo=todo)
     if "train" not in parts:
         names = ", ".join(sorted(file.name for file in path.iterdir())[:12])
         raise lacks_training(f"{path}: {names or 'empty'}", "a file whose name has train or trn in it")
@@ -172,12 +164,8 @@ def find_parts(path: Path, accepts: Callable[[Path], bool]) -> dict[SplitPart, P
 
 def lacks_training(where: str, expected: str) -> DataError:
     """The error for a folder without training documents of the format that reads it."""
-    return DataError(
-        "the folder holds no training documents of this format",
-        where=where,
-        expected=expected,
-        todo="name the files so, or name another format with --dataset",
-    )
+    what, todo = "the folder holds no training documents of this format", "name the files so, or name another format with --dataset"
+    return DataError(what, where=where, expected=expected, todo=todo)
 
 
 def differ(what: str, *files: Path) -> DataError:

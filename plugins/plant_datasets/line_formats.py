@@ -225,12 +225,8 @@ class LineFormat:
 def _count_labels(path: Path) -> int:
     line = next(iter(first_lines(path, 1)), "")
     if _HEADER.fullmatch(line) is None or len(line) > _LONGEST_HEADER:
-        raise DataError(
-            f"the first line does not give the size of the corpus: {line[:60]!r}",
-            where=f"{path}, line 1",
-            expected="three numbers: of documents, of features, of labels",
-            todo="copy or make the file again",
-        )
+        what, todo = f"the first line does not give the size of the corpus: {line[:60]!r}", "copy or make the file again"
+        raise DataError(what, where=f"{path}, line 1", expected="three numbers: of documents, of features, of labels", todo=todo)
     return int(line.split()[2])
 
 
@@ -240,12 +236,8 @@ def _read_matrix(reader: CorpusReader, path: Path, labels: NumberedLabels) -> It
     try:
         matrix = load_sparse(path)
     except ValueError as error:
-        raise DataError(
-            f"the matrix cannot be read: {error}",
-            where=str(path),
-            expected="a sparse matrix as scipy.sparse.save_npz writes it",
-            todo="copy or make the file again",
-        ) from error
+        expected, todo = "a sparse matrix as scipy.sparse.save_npz writes it", "copy or make the file again"
+        raise DataError(f"the matrix cannot be read: {error}", where=str(path), expected=expected, todo=todo) from error
     matrix.eliminate_zeros()
     matrix.sort_indices()
     if labels.ids is not None and len(labels.ids) != matrix.shape[1]:

@@ -105,12 +105,8 @@ def read_mimic_table(reader: CorpusReader, name: str, columns: Sequence[str], pa
     names = [column.strip().lower() for column in next(rows, (1, []))[1]]
     missing = [column for column in columns if column not in names]
     if missing:
-        raise DataError(
-            f"there is no column {missing[0]}",
-            where=f"{path}, line 1: {show_names(names)}",
-            expected=f"columns {', '.join(columns)}",
-            todo="copy the file again from PhysioNet",
-        )
+        expected, todo = f"columns {', '.join(columns)}", "copy the file again from PhysioNet"
+        raise DataError(f"there is no column {missing[0]}", where=f"{path}, line 1: {show_names(names)}", expected=expected, todo=todo)
     positions = [names.index(column) for column in columns]
     for line, row in rows:
         try:

@@ -113,12 +113,8 @@ def find_split_folders(path: Path, pattern: str) -> dict[SplitName, Path]:
         splits = {ALIASES[child.name.lower()]: child for child in below if next(child.glob(pattern), None) is not None}
         if "train" in splits:
             return splits
-    raise DataError(
-        f"there is no folder train with files {pattern}",
-        where=str(path),
-        expected="the folder of the corpus, with train, dev and test in it",
-        todo="name that folder; `plant data info` says where to get the corpus",
-    )
+    what, expected = f"there is no folder train with files {pattern}", "the folder of the corpus, with train, dev and test in it"
+    raise DataError(what, where=str(path), expected=expected, todo="name that folder; `plant data info` says where to get the corpus")
 
 
 def _read_json_files(reader: CorpusReader, paths: Sequence[Path], keys: str, read: Callable[[Path, Any], Line]) -> Iterator[Document]:
@@ -269,12 +265,8 @@ def read_reuters(data: DataSection, options: ReutersOptions) -> Dataset:
     reader = CorpusReader.of(data)
     files = sorted(reader.path.glob("*.sgm*")) if reader.path.is_dir() else []
     if not files:
-        raise DataError(
-            "the folder holds no SGML files",
-            where=str(reader.path),
-            expected="reut2-000.sgm to reut2-021.sgm",
-            todo="name the unpacked folder; `plant data info reuters-21578` says where to get it",
-        )
+        expected, todo = "reut2-000.sgm to reut2-021.sgm", "name the unpacked folder; `plant data info reuters-21578` says where to get it"
+        raise DataError("the folder holds no SGML files", where=str(reader.path), expected=expected, todo=todo)
     parts: dict[SplitPart, list[Document]] = {"train": [], "test": []}
     empty = 0
     for path in files:

@@ -153,12 +153,8 @@ def _enter(folder: Path) -> Path:
 
     inner = [] if holds(folder) else [path for path in sorted(folder.iterdir()) if path.is_dir() and path.name[0] != "." and holds(path)]
     if len(inner) > 1:
-        raise DataError(
-            f"{len(inner)} folders hold training files",
-            where=f"{folder}: {show_names(path.name for path in inner)}",
-            expected="one corpus",
-            todo=f"name one of them, such as {inner[0]}",
-        )
+        what, todo = f"{len(inner)} folders hold training files", f"name one of them, such as {inner[0]}"
+        raise DataError(what, where=f"{folder}: {show_names(path.name for path in inner)}", expected="one corpus", todo=todo)
     return inner[0] if inner else folder
 
 
