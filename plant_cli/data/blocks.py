@@ -1,4 +1,4 @@
-"""Items in blocks, and threads that work on one block after another."""
+"""Long work: items in blocks, threads and workers for them, the memory that they may take, and points at which the user may stop it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+from plant_cli.api import Task
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
@@ -91,6 +94,36 @@ def at_most(number: int, each: int) -> int:
     """So many things at a time, or fewer: what is held of them (bytes of each) takes no more than half of the limit."""
     limit = _LIMIT.get()
     return number if limit is None else max(1, min(number, limit // (2 * each)))
+
+
+_CHECK: ContextVar[Callable[[], None]] = ContextVar("check", default=lambda: None)
+
+
+@contextmanager
+def checking(check: Callable[[], None]) -> Iterator[None]:
+    """Let long computations in the block call `check`, which raises once the user asked to stop."""
+    token = _CHECK.set(check)
+    try:
+        yield
+    finally:
+        _CHECK.reset(token)
+
+
+def stop_if_asked() -> None:
+    """A point at which long work may end: call it every second or so."""
+    _CHECK.get()()
+
+
+@dataclass(frozen=True)
+class StoppableTask:
+    """A task that may be stopped (`checking`) whenever it advances."""
+
+    inner: Task
+
+    def advance(self, amount: float = 1, **figures: float) -> None:
+        """Advance the inner task."""
+        self.inner.advance(amount, **figures)
+        stop_if_asked()
 
 
 STRIDE = 16  # of the sample by which values that are surely too small are recognised

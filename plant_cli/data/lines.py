@@ -39,6 +39,7 @@ MARKS = {  # UTF-32 first: its mark begins as that of UTF-16 does
     codecs.BOM_UTF16_BE: "utf-16",
 }
 READABLE = "a Parquet, JSON lines, CSV or TSV file (the last three may be packed: gzip, zstd, bzip2, xz, or alone in a zip archive)"
+PARQUET = b"PAR1"  # the first and the last bytes of such a file
 _BLOCK = 1 << 18  # bytes
 _PACKERS = {
     b"\x1f\x8b": "gzip",
@@ -90,7 +91,7 @@ def open_bytes(path: Path, expected: str = READABLE) -> Iterator[IO[bytes]]:
         with path.open("rb") as raw, _unpack(raw, kind, path, expected) as stream:
             start = head if kind is None else cast(io.BufferedReader, stream).peek(HEAD)[:HEAD]
             refuse_kind(start, str(path), expected, "" if kind is None else f" in a {kind} file")
-            if kind is not None and (start.startswith(b"PAR1") or _packer(start) is not None):
+            if kind is not None and (start.startswith(PARQUET) or _packer(start) is not None):
                 what = f"in this {kind} file is another packed one" if _packer(start) else f"in this {kind} file is Parquet"
                 raise DataError(what, where=str(path), expected=expected, todo="unpack it, and name what was in it")
             yield stream
@@ -209,7 +210,7 @@ def writing_bytes(path: Path) -> Iterator[IO[bytes]]:
 
 def find_fallback(content: bytes, usual: str | None) -> str | None:
     """The usual encoding for a text that neither is UTF-8 nor begins with a byte order mark; None for others, and for Parquet."""
-    if usual is None or content.startswith((*MARKS, b"PAR1")):
+    if usual is None or content.startswith((*MARKS, PARQUET)):
         return None
     try:
         content.decode("utf-8")

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from plant_cli.api import SPLITS, DataSection, Dataset, Reporter, WordRule
+from plant_cli.data.blocks import stop_if_asked
 from plant_cli.data.changed_labels import read_label_edits
 from plant_cli.data.checks import REQUIRED, Finding, examine_documents, find_unseen_labels
 from plant_cli.data.corpus_files import (
@@ -29,7 +30,6 @@ from plant_cli.data.evidence import read_evidence
 from plant_cli.data.files import hash_strings
 from plant_cli.data.growth import EarlierReading, describe_drift, describe_leaks
 from plant_cli.data.labels import count_labels, describe_corpus, find_further_parents, read_excluded, tabulate_gold
-from plant_cli.data.stopping import stop_if_asked
 from plant_cli.data.store import StoredCorpus, open_corpus
 from plant_cli.data.vocabularies import find_titled, read_titles, warn_untitled
 from plant_cli.data.word_analysis import choose_analyser

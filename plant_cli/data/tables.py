@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, load_npz
 
 from plant_cli.api.errors import DataError, first_line
 from plant_cli.data.files import replacing
-from plant_cli.data.lines import FORMATS, READABLE, SUFFIXES, WRITTEN, BadRows, bare_name, read_head, spool, writing_bytes
+from plant_cli.data.lines import FORMATS, PARQUET, READABLE, SUFFIXES, WRITTEN, BadRows, bare_name, read_head, spool, writing_bytes
 from plant_cli.data.parquet import panics_as_errors
 from plant_cli.data.quotes import guard_cell
 from plant_cli.data.text_tables import peek_names, peek_text, read_text_table
@@ -40,7 +40,6 @@ def load_sparse(path: Path) -> csr_array:
         raise ValueError(first_line(error)) from error
 
 
-_PARQUET = b"PAR1"
 LARGE_TABLE = 1 << 26  # bytes of a table; a larger one in text is not held
 
 
@@ -56,7 +55,7 @@ def scan_table(path: Path, *, encoding: str | None = None, bad: BadRows | None =
     Raises:
         DataError: the file is missing, empty, truncated, not in its encoding or no table; with the line where there is one.
     """
-    if read_head(path, READABLE).startswith(_PARQUET):
+    if read_head(path, READABLE).startswith(PARQUET):
         return _scan_parquet(path)
     frames = read_text_table(path, encoding, BadRows(strict=True, todo="mend or remove this row") if bad is None else bad)
     held: list[pl.DataFrame] = []
@@ -69,7 +68,7 @@ def scan_table(path: Path, *, encoding: str | None = None, bad: BadRows | None =
 
 def peek_columns(path: Path, encoding: str | None = None) -> list[str]:
     """The columns of a table, from its first lines; none for a JSON list and for what is no table."""
-    if read_head(path, READABLE).startswith(_PARQUET):
+    if read_head(path, READABLE).startswith(PARQUET):
         return _scan_parquet(path).collect_schema().names()
     return peek_names(peek_text(path, encoding))
 
@@ -208,8 +207,8 @@ def _scan_parquet(path: Path) -> pl.LazyFrame:
     frame = pl.scan_parquet(path.absolute(), glob=False)
     try:
         with path.open("rb") as stream, panics_as_errors():
-            stream.seek(-len(_PARQUET), 2)
-            if stream.read() != _PARQUET or stream.tell() <= 2 * len(_PARQUET):
+            stream.seek(-len(PARQUET), 2)
+            if stream.read() != PARQUET or stream.tell() <= 2 * len(PARQUET):
                 raise ComputeError("the footer is missing")
             schema = frame.collect_schema()
             texts = {name: kind for name, dtype in schema.items() if (kind := string_type(dtype)) != dtype}

@@ -15,7 +15,7 @@ from plant_cli.api import DataError, DataSection, Dataset, Reporter, SilentRepor
 from plant_cli.data.classifications import read_classification, read_icd_titles, read_obo
 from plant_cli.data.concepts import VOCABULARY_SCHEMA, Purpose, find_rdf_syntax, find_xml_root, read_skos, tabulate_concepts
 from plant_cli.data.documents import find_splits, find_used_labels, parts_of, read_batches, with_parts
-from plant_cli.data.lines import decode_text, find_fallback, read_bytes
+from plant_cli.data.lines import PARQUET, decode_text, find_fallback, read_bytes
 from plant_cli.data.tables import collect, trim
 from plant_cli.data.vocabulary_tables import (
     LISTED_FIELDS,
@@ -81,7 +81,6 @@ def warn_untitled(labels: pl.DataFrame, titles: pl.DataFrame, reporter: Reporter
     reporter.warn(f"{found} in the table of titles ({examples}): are labels written alike in both? (--titles names another table)")
 
 
-_PARQUET = b"PAR1"
 _OWN = "_of_dataset"
 _DECLARED = re.compile(rb"\s*<\?xml[^>]*?encoding\s*=\s*.([\w.-]+)")
 
@@ -97,7 +96,7 @@ def read_vocabulary(path: Path, purpose: Purpose | None = None, encoding: str | 
     content = read_bytes(path, VOCABULARIES_READ)
     declared = _DECLARED.match(content[:200])
     encoding = find_fallback(content, declared[1].decode() if declared and declared[1].lower() != b"utf-8" else encoding)
-    text = "" if content.startswith(_PARQUET) else decode_text(content, encoding, "the vocabulary", where)
+    text = "" if content.startswith(PARQUET) else decode_text(content, encoding, "the vocabulary", where)
     lines = read_uri_lines(text) or (None if has_header(text) else read_icd_titles(text, purpose.used))
     if lines is not None:
         table, remarks = lines

@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from plant_cli.api.errors import DataError, first_line
-from plant_cli.data.lines import BadRows, decode_text, read_bytes, read_head, read_lines
+from plant_cli.data.lines import PARQUET, BadRows, decode_text, read_bytes, read_head, read_lines
 from plant_cli.data.quotes import unguard_cells
 from plant_cli.data.tables import collect, load_sparse, scan_table
 from plant_cli.data.text_tables import peek_text, read_rows, shorten
@@ -185,7 +185,7 @@ def _read_any(path: Path, gold: Gold, numbering: Numbering) -> Foreign:
         return Foreign(form="a folder with a file for each document", frame=list_rows(rows), pairs=True, remarks=describe_gathered(rows))
     head = read_head(path, KNOWN)
     archived = zipfile.is_zipfile(path) and all(name.endswith(".npy") for name in zipfile.ZipFile(path).namelist())
-    start = "" if archived or head.startswith((b"PAR1", ARRAY)) else peek_text(path, None)
+    start = "" if archived or head.startswith((PARQUET, ARRAY)) else peek_text(path, None)
     sketch = Sketch(path=path, gold=gold, numbering=numbering, head=ARCHIVE if archived else head, start=start)
     shape = next((shape for shape in SHAPES if shape.fits(sketch)), None)
     if shape is not None:

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from plant_cli.api.errors import ResourceError, first_line, missing_package
-from plant_cli.data.blocks import using_workers
-from plant_cli.data.stopping import stop_if_asked
+from plant_cli.data.blocks import stop_if_asked, using_workers
 
 SECONDS_TO_CONNECT = 10
 SECONDS_BETWEEN_LOOKS = 0.02  # whether a block is done, or the user stops

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from plant_cli.api import ArtefactError, Choice, DataSection, Dataset, UsageError
+from plant_cli.data.blocks import checking
 from plant_cli.data.corpus_files import LABELS_FILE, NEW_RUN, SPLITS_FILE, CorpusRecord
 from plant_cli.data.files import hash_file, hash_strings, remove
 from plant_cli.data.growth import EarlierReading
 from plant_cli.data.loading import ANY, load_dataset
 from plant_cli.data.prepare import prepare
-from plant_cli.data.stopping import checking
 from plant_cli.data.store import StoredCorpus, open_corpus
 from plant_cli.data.word_analysis import find_other_packages
 from plant_cli.runs.folder import CACHE, HEADER_NAME, READER, Run

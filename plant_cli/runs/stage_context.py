@@ -13,8 +13,8 @@ from plant_cli.api import ArtefactError, Choice, Corpus, DatasetSpec, Options, R
 from plant_cli.api.components import SpecT
 from plant_cli.api.context import command_for
 from plant_cli.api.functions import Named
+from plant_cli.data.blocks import StoppableTask
 from plant_cli.data.files import hash_json
-from plant_cli.data.stopping import StoppableTask
 from plant_cli.runs.changes import trace_stale
 from plant_cli.runs.folder import Run
 from plant_cli.runs.repetition import find_input_tag, split_seed

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from plant_cli.data.stopping import stop_if_asked
+from plant_cli.data.blocks import stop_if_asked
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
 
 from plant_cli.api.scorers import short_ends
-from plant_cli.data.blocks import count_workers, cut_blocks, map_blocks, top_k, work_ahead
-from plant_cli.data.stopping import stop_if_asked
+from plant_cli.data.blocks import count_workers, cut_blocks, map_blocks, stop_if_asked, top_k, work_ahead
 from plant_cli.data.words import choose_columns
 from plant_cli.runs.processes import default_threads
 from plant_cli.scoring.lexical import cut_by_words

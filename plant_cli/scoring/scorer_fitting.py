@@ -27,7 +27,7 @@ from plant_cli.api import (
     promises,
 )
 from plant_cli.api.scorers import short_ends
-from plant_cli.data.stopping import stop_if_asked
+from plant_cli.data.blocks import stop_if_asked
 from plant_cli.data.words import drop_unused, number_words
 from plant_cli.scoring.forecast import DOCUMENTS_REFITTED
 from plant_cli.scoring.fused_scorers import FusedScorers, NamedScorer, ScoredDocuments, ScorerError, ask, check_scores

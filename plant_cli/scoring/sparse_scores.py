@@ -13,8 +13,7 @@ import numpy.typing as npt
 from scipy.sparse import csc_array, csr_array, vstack
 
 from plant_cli.api.options import FIXED_SEED
-from plant_cli.data.blocks import at_most, top_k, work_ahead
-from plant_cli.data.stopping import stop_if_asked
+from plant_cli.data.blocks import at_most, stop_if_asked, top_k, work_ahead
 from plant_cli.runs.processes import default_threads
 
 Floats32 = npt.NDArray[np.float32]

@@ -13,10 +13,10 @@ import numpy as np
 
 import plant_cli
 from plant_cli.api import Corpus, DataError, Documents, MachineSection, ScorerSpec, Split, SplitName
+from plant_cli.data.blocks import checking
 from plant_cli.data.changed_labels import read_label_edits
 from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.files import read_size
-from plant_cli.data.stopping import checking
 from plant_cli.data.training_part import TrainingPart
 from plant_cli.network.design import ComponentLookup
 from plant_cli.runs.dask_workers import working_at

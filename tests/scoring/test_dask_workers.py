@@ -13,8 +13,7 @@ import pytest
 from scoring.conftest import clinic, fit
 
 from plant_cli.api import ResourceError
-from plant_cli.data.blocks import using_workers
-from plant_cli.data.stopping import checking
+from plant_cli.data.blocks import checking, using_workers
 from plant_cli.runs.dask_workers import working_at
 from plant_cli.scoring.ridge import regress_on_own_terms
 
