@@ -22,6 +22,10 @@ from plant_cli.training.judging import Gain
 
 _STEPS = "recommended"
 _SHOWN = ("P@1", "P@5", "PSP@5", "R@10", "R@10[1-5]")  # of each part
+_MEANING = (
+    "P@1: how often the first label is right; R@10: the share of a document's labels among its first ten; PSP@5: as P@5, with more weight "
+    "for rare labels; [1-5]: labels of one to five training documents"
+)
 _NEXT = "plant suggest --text '…' --why; plant report; plant serve"
 _HOUR = 3600.0  # seconds
 
@@ -134,7 +138,7 @@ class Training:
             title=f"The model and its parts ({split})",
             columns=[Column(name="part"), *(Column(name=name, kind="points") for name in _SHOWN)],
             rows=rows,
-            notes=notes,
+            notes=[*notes, _MEANING],
         )
         return Result(tables=[table], data=found.model_dump(mode="json"), next_step=_NEXT)
 

@@ -112,11 +112,12 @@ def test_scorers_alone_by_default(steps: PlayedSteps, catalogue: Path) -> None:
     assert "text: columns Titel and Abstract, joined (--text-column)" in steps.reporter.notes
     table = result.tables[0]
     assert [list(row[:2]) for row in table.rows] == [["words", 0.5], ["all together", 0.5]]
-    assert table.notes == [
+    assert table.notes[:-1] == [
         "9 documents of test, which training did not see; MAP of all together 25.0 [25.0, 25.0], 95% interval over documents",
         f"a network may add to this: `plant train {catalogue} --hours 1` trains one, in about 60 seconds here, and keeps it if validation "
         "says that it adds",
     ]
+    assert {meaning.split(":")[0] for meaning in table.notes[-1].split("; ")} == {"P@1", "R@10", "PSP@5", "[1-5]"}
     assert [part.split()[1] for part in (result.next_step or "").split("; ")] == ["suggest", "report", "serve"]
     steps(catalogue)
     assert steps.calls == []
