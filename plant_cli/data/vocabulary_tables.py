@@ -226,7 +226,10 @@ def _dot_codes(table: pl.DataFrame, versions: pl.Series, what: str, used: pl.Ser
 
 
 def tidy_labels(table: pl.DataFrame) -> pl.DataFrame:
-    """A table of labels in the schema: blanks cut off, empty cells null, lists made of cells such as `a|b` or `["a", "b"]`."""
+    """A table of labels in the schema: blanks cut off, empty cells null, lists made of cells such as `a|b` or `["a", "b"]`.
+
+    A label that has a successor is deprecated, whether the table says so or not.
+    """
     columns = []
     for name, dtype in VOCABULARY_SCHEMA.items():
         given = table.get_column(name, default=None)
@@ -242,6 +245,7 @@ def tidy_labels(table: pl.DataFrame) -> pl.DataFrame:
         else:
             columns.append(pl.col(name).cast(pl.String).str.strip_chars().replace("", None))
     named = table.with_columns(pl.col("label").cast(pl.String).str.replace(r"^<(.*)>$", "$1")).select(columns)
+    named = named.with_columns(pl.col("deprecated") | (pl.col("replaced_by").list.len() > 0))
     return named.filter(pl.col("label").is_not_null())
 
 

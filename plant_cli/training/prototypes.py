@@ -73,7 +73,7 @@ class Prototypes:
             if factor == chosen or value - other > CLEAR * (1 - other):
                 best, chosen = trained_state(self.network, names), factor
         load_state(self.network, best)
-        shown = ", ".join(f"{factor:g}: {figures[monitor]:.4f}" for factor, figures in found.items())
+        shown = ", ".join(f"{factor:g}: {100 * figures[monitor]:.2f}" for factor, figures in found.items())
         edges = {rising[-1]: ", the sharpest that was offered", rising[0]: ", the flattest that was offered"} if len(rising) > 1 else {}
         self.session.reporter.note(
             f"attention enters with sharpness {chosen:g}{edges.get(chosen, '')} (validation {monitor} by sharpness: {shown})"

@@ -207,10 +207,11 @@ def test_annifs_csv_has_titles_in_languages(tmp_path: Path) -> None:
 
 def test_lists_in_cells(tmp_path: Path) -> None:
     text = "code,name,synonyms,parent,deprecated,replaced_by\nE11,Diabetes,NIDDM|T2D,E1,no,\n"
-    text += """E12,Old,"[""x; y""]","['E1' 'E2']",TRUE,E11\n"""
+    text += """E12,Old,"[""x; y""]","['E1' 'E2']",TRUE,E11\nE13,Older,,,,E11\n"""
     assert read(tmp_path, text)[0].rows() == [
         ("E11", "Diabetes", None, ["NIDDM", "T2D"], ["E1"], False, [], None),
         ("E12", "Old", None, ["x; y"], ["E1", "E2"], True, ["E11"], None),
+        ("E13", "Older", None, [], [], True, ["E11"], None),
     ]
 
 
