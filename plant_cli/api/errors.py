@@ -158,5 +158,9 @@ def near_names(name: str, known: Iterable[str]) -> str:
     close = [one for folded in get_close_matches(name.casefold(), alike, n=3, cutoff=0.6) for one in alike[folded]][:3]
     if close:
         return "did you mean " + " or ".join(repr(n) for n in close) + "?"
-    shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
-    return f"one of {shown}" if shown else "none are known"
+    return f"one of {first_names(names, 12)}" if names else "none are known"
+
+
+def first_names(names: Sequence[object], most: int, between: str = ", ") -> str:
+    """The first of many names, for a message; `…` stands for the others."""
+    return between.join([*map(str, names[:most]), *(["…"] if len(names) > most else [])])

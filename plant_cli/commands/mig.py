@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from plant_cli.api import Column, Corpus, Interrupted, MachineSection, Result, SignalSpec, StageContext, Table
 from plant_cli.api.context import with_tag
+from plant_cli.api.errors import first_names
 from plant_cli.commands.command_options import MigOptions
 from plant_cli.data.files import read_size
 from plant_cli.data.shares import Shard
@@ -135,7 +136,7 @@ def _describe(context: StageContext, corpus: Corpus, margins: Margins, kept: npt
         "median per label": int(np.median(kept)),
     }
     columns, silent = [Column(name=name, kind="count") for name in figures], np.flatnonzero(kept == 0)
-    named = ", ".join(corpus.labels.ids[i] for i in silent[:SHOWN_WORDS]) + (", …" if len(silent) > SHOWN_WORDS else "")
+    named = first_names([corpus.labels.ids[i] for i in silent.tolist()], SHOWN_WORDS)
     notes = [f"no word indicates {named}: a label of all documents, or one with only rare words (--min-df)"] if len(silent) else []
     tag = context.tag
     next_step = with_tag("plant pretrain-attn" if tag is None else f"plant pretrain-attn --relevance {tag}", tag)

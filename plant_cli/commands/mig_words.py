@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from plant_cli.api import ArtefactError, Column, DataError, Result, StageContext, Table, UsageError, near_names
+from plant_cli.api.errors import first_names
 from plant_cli.commands.command_options import EditOptions, MigShowOptions
 from plant_cli.data.words import words as find_in
 from plant_cli.relevance.relevance_table import (
@@ -42,7 +43,7 @@ def show_words(context: StageContext, options: MigShowOptions) -> Result:
         relevance = 0.0 if word in edits.deny else edits.allow.get(word, row.get("relevance", 0.0))
         value = None if row["value"] is None else float(f"{row['value']:.4g}")
         counts = (row["docs_with_both"], row["docs_with_word"])
-        rows.append((word, value, round(relevance, 4), *counts, edit, _join(forms.get(word, []), FORMS_SHOWN)))
+        rows.append((word, value, round(relevance, 4), *counts, edit, first_names(forms.get(word, []), FORMS_SHOWN)))
     rows.sort(key=lambda row: -row[2])
     table = Table(
         title=f"{label['label']} {label['title'] or ''}".strip(),
@@ -59,10 +60,6 @@ def show_words(context: StageContext, options: MigShowOptions) -> Result:
         notes=[f"{label['docs_with_label']} training documents with the label; {min(options.limit, len(rows))} of {len(rows)} words shown"],
     )
     return Result(tables=[table])
-
-
-def _join(texts: Sequence[str], most: int) -> str:
-    return ", ".join(texts[:most]) + (", …" if len(texts) > most else "")
 
 
 def edit(context: StageContext, options: EditOptions) -> Result:
@@ -182,7 +179,7 @@ def _find_label(context: StageContext, folder: Path, wanted: str, *, partly: boo
         return row
     dash = any(label.startswith("-") for label in rows["label"])
     labels = [f"{label} ({title})" if title else label for label, title in rows.select("label", "title").iter_rows()]
-    expected = f"one of {_join(labels, LABELS_NAMED)}"
+    expected = f"one of {first_names(labels, LABELS_NAMED)}"
     if not labels:
         near = near_names(wanted, [*index["label"], *index["title"].drop_nulls()])
         expected = near if "did you mean" in near else near_names(wanted, index["label"])

@@ -71,8 +71,7 @@ class Training:
     @property
     def model(self) -> StageRecord | None:
         """The record of the model that `plant suggest` uses; None if there is none."""
-        record = StageFolder(self.context.run_path / "finetune").usable().record()
-        return record if record is not None and record.status == "done" else None
+        return StageFolder(self.context.run_path / "finetune").usable().finished()
 
     def _networked(self) -> bool:
         """Whether the network of the run is finished, or its training was begun."""

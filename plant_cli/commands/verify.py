@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from plant_cli.api import ArtefactError, Column, Result, StageContext, Table
+from plant_cli.api.errors import first_names
 from plant_cli.commands.command_options import VerifyOptions
 from plant_cli.data.records import STAGE_FILE, FileState
 from plant_cli.runs.damage import examine_run
@@ -104,7 +105,7 @@ def _count(run: Path, found: dict[str, list[FileState]]) -> Table:
 
 
 def _explain(run: Path, wrong: Sequence[FileState], count: int) -> ArtefactError:
-    named = ", ".join(str(file.path.relative_to(run)) for file in wrong[:FILES_NAMED]) + (", …" if len(wrong) > FILES_NAMED else "")
+    named = first_names([file.path.relative_to(run) for file in wrong], FILES_NAMED)
     return ArtefactError(
         f"{len(wrong)} of {count} recorded files are missing, damaged or changed",
         where=f"{run}: {named}",

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from plant_cli.api import DataError, SplitName
+from plant_cli.api.errors import first_names
 from plant_cli.api.functions import Named
 from plant_cli.data.corpus_files import DOCUMENTS_FILE, NEW_RUN, CorpusRecord, read_corpus_table
 
@@ -109,8 +110,7 @@ class EarlierReading:
 
 def describe_leaks(ids: Sequence[str]) -> str:
     """New training documents that are left out."""
-    shown = ", ".join(ids[:_NAMED]) + (", …" if len(ids) > _NAMED else "")
-    return f"{len(ids):,} new training documents are left out: validation or test has their text ({shown})"
+    return f"{len(ids):,} new training documents are left out: validation or test has their text ({first_names(ids, _NAMED)})"
 
 
 def describe_drift(documents: Mapping[SplitName, pl.DataFrame], growth: Growth) -> str | None:

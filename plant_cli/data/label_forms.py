@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from plant_cli.api.errors import DataError
+from plant_cli.api.errors import DataError, first_names
 from plant_cli.data.label_cells import ANGLES, MISSING, LabelForm, cut_cell, fields_of, is_plain, plain_strings, read_bits, read_structure
 
 _SURE, _LIKELY = tuple("\n\t;|；"), tuple(",，、،")  # separators
@@ -339,7 +339,7 @@ def _show(cell: object) -> str:
 
 
 def _list(labels: Sequence[str]) -> str:
-    return ", ".join(map(_show, labels[:_SHOWN])) + (", …" if len(labels) > _SHOWN else "") if labels else "none"
+    return first_names([*map(_show, labels)], _SHOWN) if labels else "none"
 
 
 def _give(cell: object, labels: Sequence[str]) -> str:

@@ -24,6 +24,7 @@ from typing import IO, Any, cast
 import polars as pl
 
 from plant_cli.api import DataError, DataSection, PlantError, UsageError, missing_package, near_names
+from plant_cli.api.errors import first_names
 from plant_cli.data.file_kinds import HEAD, refuse_kind, refuse_members
 from plant_cli.data.files import naming_full_disk, replacing
 from plant_cli.data.quotes import QUOTES_EXPECTED
@@ -430,13 +431,12 @@ class BadRows:
                 writer.writerow(HEADER)
                 writer.writerows((row.path, row.line, row.column, row.why, row.content) for row in self.rows)
         remarks = [
-            f"{path}: {why} ({'line' if len(lines) == 1 else f'{len(lines):,} rows, lines'} {', '.join(map(str, lines[:LINES_LISTED]))}"
-            f"{', …' if len(lines) > LINES_LISTED else ''})"
+            f"{path}: {why} ({'line' if len(lines) == 1 else f'{len(lines):,} rows, lines'} {first_names(lines, LINES_LISTED)})"
             for (path, why), lines in self.notes.items()
         ]
         if not self.rows:
             return remarks
-        listed = "; ".join(map(str, self.rows[:LINES_LISTED])) + ("; …" if len(self.rows) > LINES_LISTED else "")
+        listed = first_names(self.rows, LINES_LISTED, "; ")
         kept = "--rejects FILE keeps them" if self.rejects is None else f"they are in {self.rejects}"
         return [*remarks, f"{len(self.rows):,} rows cannot be read and are left out ({kept}; --strict stops instead): {listed}"]
 

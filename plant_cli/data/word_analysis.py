@@ -40,7 +40,7 @@ class WordAnalyser:
 
     def spell(self, text: str) -> list[str]:
         """The words of a text, reduced, in order, with repeats."""
-        reduced = self._choose(text)
+        reduced = self._reduced.get(find_language(text) or "", self._main) if self._several else self._main
         spelt = spell(text, self._rule)
         return spelt if reduced is None else list(map(reduced.__getitem__, spelt))
 
@@ -52,9 +52,6 @@ class WordAnalyser:
         """Each reduced word so far with each of its forms."""
         met = {(word, form): None for reduced in self._reduced.values() for form, word in (reduced or {}).items()}
         return iter(met)
-
-    def _choose(self, text: str) -> Mapping[str, str] | None:
-        return self._reduced.get(find_language(text) or "", self._main) if self._several else self._main
 
 
 PLAIN = WordAnalyser(AnalyserRecord())

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from plant_cli.api import DataError, Hierarchy, MetricInput, Reporter, near_names
+from plant_cli.api.errors import first_names
 from plant_cli.data.records import require_recorded
 from plant_cli.data.tables import trim
 from plant_cli.evaluation.conventions import Convention
@@ -152,8 +153,9 @@ def _check_documents(doc_ids: pl.Series, gold: Gold, path: Path, *, pairs: bool,
         (extra, f"predicted that the {gold.split} split does not have"),
     ):
         if documents:
-            shown = ", ".join(documents[:EXAMPLES]) + (", …" if len(documents) > EXAMPLES else "")
-            raise DataError(f"{len(documents)} documents {what}: {shown}", where=str(path), expected=expected, todo=todo)
+            raise DataError(
+                f"{len(documents)} documents {what}: {first_names(documents, EXAMPLES)}", where=str(path), expected=expected, todo=todo
+            )
     if missing and reporter is not None:
         say = reporter.warn if 2 * len(missing) >= len(gold.doc_ids) else reporter.note
         say(f"{len(missing):,} of {len(gold.doc_ids):,} documents have no row in {path}: they count as documents without predictions")
@@ -201,7 +203,7 @@ def _judge_unknown(pairs: pl.DataFrame, gold: Gold, path: Path, reporter: Report
     cause = find_mismatch(counts["name"], gold.labels)
     if len(unknown) <= _FEW_UNKNOWN * len(pairs) and cause is None:
         return
-    shown = ", ".join(f"'{name}'" for name in counts["name"].head(EXAMPLES)) + (", …" if len(counts) > EXAMPLES else "")
+    shown = first_names([f"'{name}'" for name in counts["name"]], EXAMPLES)
     near = f"for '{counts['name'][0]}': {near_names(counts['name'][0], gold.labels)}"
     if titled is not None and (cause is None or 2 * cause.count < len(counts)):
         near = f"'{titled}' is the title of '{titles[titled]}'"

@@ -123,7 +123,8 @@ def pooled_auc(scores: AllScores, gold: csr_array, weights: Floats) -> Floats:
     ladder = _Ladder(gold_scores(scores, gold), gold.indptr[holders])
     of_holders = np.ascontiguousarray(weights[:, holders].T)
     won = np.zeros(len(weights))
-    for rows, table in _tables(scores, ladder, len(weights)):
+    for rows in _document_blocks(scores, 4 * scores.shape[1] + 8 * (len(ladder.steps) + len(weights))):
+        table = np.array(list(each(ladder.count_below, list(scores.read(rows, slice(None))))))
         won += np.einsum("dr,rd->r", table @ of_holders, weights[:, rows])
     area: Floats = np.divide(won / 2 - with_label**2 / 2, pairs, out=np.full_like(won, np.nan), where=pairs > 0)
     return area
@@ -157,12 +158,6 @@ class _Ladder:
         np.subtract.at(below, inside[self.steps[inside] == row[: len(inside)]], 1)
         won: Floats = self._steps_of @ below
         return won
-
-
-def _tables(scores: AllScores, ladder: _Ladder, resamples: int) -> Iterator[tuple[slice, Floats]]:
-    """Blocks of documents, and twice the pairs that the positives of each document with gold win against them [documents, holders]."""
-    for rows in _document_blocks(scores, 4 * scores.shape[1] + 8 * (len(ladder.steps) + resamples)):
-        yield rows, np.array(list(each(ladder.count_below, list(scores.read(rows, slice(None))))))
 
 
 def _document_blocks(scores: AllScores, bytes_of_document: int) -> Iterator[slice]:

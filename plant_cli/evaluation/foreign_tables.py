@@ -108,8 +108,11 @@ def read_columns(frame: pl.DataFrame, gold: Gold, where: str) -> Foreign:
     if len(frame.columns) > 2 and 2 * len(set(gold.doc_ids) & set(frame.columns)) >= len(frame.columns) - 1:
         return read_columns(_turn(frame, known), gold, where)
     document = _find_documents(frame, gold)
-    ids = frame[document].cast(pl.String) if document is not None else _number_documents(frame.height, gold, where)
-    others = frame.drop(document) if document is not None else frame
+    if document is None:
+        require_rows(frame.height, gold, where)
+        ids, others = pl.Series("doc_id", list(gold.doc_ids), dtype=pl.String), frame
+    else:
+        ids, others = frame[document].cast(pl.String), frame.drop(document)
     others = others.rename(_find_affixes(others, known))
     if wide := _find_wide(others, known):
         return _read_wide(others.select(wide), ids, others, where)
@@ -165,11 +168,6 @@ def _find_documents(frame: pl.DataFrame, gold: Gold) -> str | None:
     shares = {name: _share_known(frame[name], gold.doc_ids) for name in [*named, *frame.columns]}
     best = max(shares, key=lambda name: shares[name], default=None)
     return best if best is not None and shares[best] > 0.5 else next(iter(named), None)
-
-
-def _number_documents(rows: int, gold: Gold, where: str) -> pl.Series:
-    require_rows(rows, gold, where)
-    return pl.Series("doc_id", list(gold.doc_ids), dtype=pl.String)
 
 
 def require_rows(documents: int, gold: Gold, where: str) -> None:
@@ -238,17 +236,14 @@ def _require_floats(column: pl.Series, where: str) -> tuple[pl.Series, tuple[str
         raise DataError("the scores are true or false, not numbers", where=where, expected=expected, todo="write a number for each label")
     numbers = _floats(column)
     if numbers is None:
-        row = next(row for row, cell in enumerate(column) if (cell and _floats(column[row : row + 1]) is None) or _mixed(column, cell))
+        points = column.str.contains(".", literal=True).any()  # a comma is no decimal sign where others have a point
+        row = next(row for row, cell in enumerate(column) if cell and (_floats(column[row : row + 1]) is None or (points and "," in cell)))
         raise misread(
             f"the score '{str(column[row])[:60]}' is no number", f"{where}, row {row + 1}, column {column.name}", "a number, such as 0.9"
         )
     commas = (column.cast(pl.String).str.contains(",", literal=True).fill_null(False) & (column.dtype == pl.String)).arg_true()
     first = f"'{column[commas[0]]}' in row {commas[0] + 1} is {numbers[commas[0]]:g}" if len(commas) else ""
     return numbers, (f"the scores have decimal commas: {first}",) if first else ()
-
-
-def _mixed(column: pl.Series, cell: str | None) -> bool:
-    return "," in (cell or "") and bool(column.str.contains(".", literal=True).any())
 
 
 def _read_wide(frame: pl.DataFrame, ids: pl.Series, others: pl.DataFrame, where: str) -> Foreign:

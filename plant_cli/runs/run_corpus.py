@@ -130,7 +130,10 @@ def grow_corpus(context: RunContext, run: Run) -> StoredCorpus | None:
     remove(former)
     remove(coming)
     named = (context.data.path, *filter(None, [context.data.label_edits]))
-    same = not any(map(_has_changed, run.header.sources.items())) and all(_is_same_file(path, run) for path in named)
+    sources = run.header.sources
+    same = all(path is not None and Path(path).is_file() and str(Path(path).absolute()) in sources for path in named) and all(
+        Path(path).is_file() and hash_file(Path(path)) == known for path, known in sources.items()
+    )
     if run.header.data_hash is None or same:
         return None
     if context.data.path is None:
@@ -182,14 +185,6 @@ def _drop_spent(cache: Path) -> None:
         if kind in newest:
             remove(newest[kind])
         newest[kind] = mark.parent
-
-
-def _has_changed(source: tuple[str, str]) -> bool:
-    return not Path(source[0]).is_file() or hash_file(Path(source[0])) != source[1]
-
-
-def _is_same_file(path: str | None, run: Run) -> bool:
-    return path is not None and Path(path).is_file() and str(Path(path).absolute()) in run.header.sources
 
 
 def hash_files(dataset: Dataset) -> dict[str, str]:

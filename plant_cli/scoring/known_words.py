@@ -24,6 +24,7 @@ from scipy.sparse import csr_array
 from scipy.special import logit
 
 from plant_cli.api import Documents, Reporter
+from plant_cli.api.errors import first_names
 from plant_cli.api.options import FIXED_SEED
 from plant_cli.data.words import find_words
 from plant_cli.scoring.lexical import EDGE, word_frequencies
@@ -145,5 +146,5 @@ def warn_of_unknown(ids: Sequence[str], trust: Floats, reporter: Reporter, *, re
     ):
         rows = np.flatnonzero(which).tolist()
         if rows:
-            shown = ", ".join(ids[row] for row in rows[:TEXTS_SHOWN]) + (", …" if len(rows) > TEXTS_SHOWN else "")
+            shown = first_names([ids[row] for row in rows], TEXTS_SHOWN)
             reporter.warn(f"{len(rows)} of {len(ids)} texts {what}; {follows} ({shown})")

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 import polars as pl
 
 from plant_cli.api import DataError, DataSection, Reporter, near_names
+from plant_cli.api.errors import first_names
 from plant_cli.data.lines import BadRows, bare_name, decode_text, find_fallback, read_bytes, read_lines
 from plant_cli.data.office_files import DOCUMENT_ENDINGS, read_document
 from plant_cli.data.tables import collect, count_rows, join_columns, scan_table, text_columns
@@ -102,13 +103,13 @@ class TextReader:
         kept = set(texts)
         others = [str(path.relative_to(folder)) for path in present if path not in kept]
         if others and texts:
-            shown = ", ".join(others[:IDS_NAMED]) + (", …" if len(others) > IDS_NAMED else "")
+            shown = first_names(others, IDS_NAMED)
             where = "" if self.recursive else " in the folder itself; --recursive reads those below, too"
             self.reporter.warn(f"{len(others):,} files of {folder} are passed over: {shown} (texts are {_ENDINGS_SHOWN} files{where})")
         if not texts:
             todo = "name a table, or the folder in which the texts are; write texts of other documents into .txt files first"
             names = sorted(one.name for one in folder.iterdir())
-            shown = f"{folder}: {', '.join(names[:IDS_NAMED])}{', …' if len(names) > IDS_NAMED else ''}" if names else str(folder)
+            shown = f"{folder}: {first_names(names, IDS_NAMED)}" if names else str(folder)
             expected = f"files such as report.txt in it ({_ENDINGS_SHOWN})"
             raise DataError("the folder holds no .txt files", where=shown, expected=expected, todo=todo)
         return texts
@@ -245,7 +246,7 @@ class TextReader:
         ids = [cell or row for cell, row in zip(cells, rows, strict=True)]
         repeated = {name: count for name, count in Counter(ids).items() if count > 1}
         if repeated:
-            shown = ", ".join(f"'{name}'" for name in list(repeated)[:IDS_NAMED]) + (", …" if len(repeated) > IDS_NAMED else "")
+            shown = first_names([f"'{name}'" for name in repeated], IDS_NAMED)
             self.reporter.warn(f"{sum(repeated.values())} of {total} texts share their id with another: {shown}")
         return ids
 

@@ -71,7 +71,8 @@ def load(name: str, data: DataSection, options: Any) -> Dataset:
     else:
         parts = _split(documents, reader, options.splits, "50" if subset == "top50" else "full")
     if subset == "top50":
-        parts = _keep_labels(parts, sorted(TOP_50) if options.top50 == "mullenbach" else _most_frequent(parts["train"], 50))
+        frequent = _count_codes(parts["train"], "labels").sort("count", "code", descending=[True, False])
+        parts = _keep_labels(parts, sorted(TOP_50) if options.top50 == "mullenbach" else frequent["code"].head(50).to_list())
     if subset == "few":
         parts = _take_few(parts, options.protocol, reader)
     return Dataset(
@@ -256,8 +257,7 @@ def keep_frequent(admissions: pl.DataFrame, reader: CorpusReader) -> pl.DataFram
     """Admissions without rare codes, counted among diagnoses and among procedures; admissions without any other code are left out."""
     before = admissions.height
     for column in ("diagnoses", "procedures"):
-        counts = admissions.select(pl.col(column).explode().drop_nulls().alias("code"))["code"].value_counts()
-        kept = counts.filter(pl.col("count") >= FREQUENT_ADMISSIONS)["code"]
+        kept = _count_codes(admissions, column).filter(pl.col("count") >= FREQUENT_ADMISSIONS)["code"]
         admissions = admissions.with_columns(pl.col(column).list.eval(pl.element().filter(pl.element().is_in(kept.implode()))))
     admissions = admissions.filter(pl.col("diagnoses").list.len() + pl.col("procedures").list.len() > 0)
     lost = before - admissions.height
@@ -300,8 +300,7 @@ def _take_rare(documents: pl.DataFrame, path: Path, reader: CorpusReader) -> Par
 
 def _take_few(parts: Parts, protocol: str, reader: CorpusReader) -> Parts:
     """Codes with 1 to 5 training documents that test has: the corpus as it is, or nothing but these codes."""
-    counts = parts["train"].select(code=pl.col("labels").explode().drop_nulls())["code"].value_counts()
-    rare = set(counts.filter(pl.col("count") <= FEW_DOCUMENTS)["code"])
+    rare = set(_count_codes(parts["train"], "labels").filter(pl.col("count") <= FEW_DOCUMENTS)["code"])
     tested = set(parts["test"]["labels"].explode().drop_nulls()) if "test" in parts else set()
     wanted = sorted(rare & tested)
     reader.remarks.append(f"protocol {protocol}: {len(wanted):,} codes have 1 to {FEW_DOCUMENTS} training documents and occur in test")
@@ -311,9 +310,8 @@ def _take_few(parts: Parts, protocol: str, reader: CorpusReader) -> Parts:
     return parts
 
 
-def _most_frequent(train: pl.DataFrame, number: int) -> list[str]:
-    counts = train.select(code=pl.col("labels").explode().drop_nulls())["code"].value_counts()
-    return counts.sort("count", "code", descending=[True, False]).head(number)["code"].to_list()
+def _count_codes(documents: pl.DataFrame, column: str) -> pl.DataFrame:
+    return documents.select(code=pl.col(column).explode().drop_nulls())["code"].value_counts()
 
 
 def _keep_labels(parts: Parts, wanted: list[str]) -> Parts:
