@@ -258,7 +258,9 @@ def _keep_labels(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
         chosen = part if data.keep_unlabelled else part.filter(has_one)
         restricted[name] = chosen.with_columns(labels) if data.label_scope == "targets" else chosen
     lost = ", ".join(f"{name} {parts[name].height - part.height:,}" for name, part in restricted.items())
-    return restricted, [f"{wanted.len():,} of {counts.height:,} labels of train are kept ({data.keep_labels}); documents left out: {lost}"]
+    kept = f"{wanted.len():,} of {counts.height:,} labels of train are kept ({data.keep_labels})"
+    every = ", which leaves none out" if wanted.len() == counts.height else ""
+    return restricted, [f"{kept}{every}; documents left out: {lost}"]
 
 
 def _groups(documents: pl.DataFrame) -> pl.Series | None:

@@ -27,6 +27,7 @@ from plant_cli.api import (
 )
 from plant_cli.api.errors import damaged_file
 from plant_cli.data.files import hash_strings, read_json, share_files, write_json
+from plant_cli.data.labels import require_titles
 from plant_cli.data.records import require_recorded, require_same, stamp
 from plant_cli.network.answers import encode, tokenize
 from plant_cli.network.design import DESIGN_FILE, ComponentLookup, Design, find_design
@@ -166,6 +167,7 @@ def assemble(
 @torch.no_grad()
 def title_queries(backbone: Backbone, labels: LabelIndex, batch: int = 64) -> Tensor:
     """Mean hidden state [L, H] of each label's title (the id where there is none), fp32; `batch` titles are read at once."""
+    require_titles(labels)
     texts = [title or label for label, title in zip(labels.ids, labels.titles, strict=True)]
     backbone.module().eval()
     rows: list[Tensor] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +101,7 @@ class RequestRunner:
         with self._hold("a recipe") as run:
             if not self.request.grow:
                 refuse_changed_sources(run)
+            self._require_titles(steps, run)
             if self.request.jobs > 1:
                 late = find_late(steps)
                 with open_workers(self, run) as workers:
@@ -134,6 +135,14 @@ class RequestRunner:
             return steps
         recipe = repeat(merge_layers(self._recipe, self._over), steps, self.request.seeds, self.request.registry)
         return resolve_steps(recipe, RecipeLayer(), self.request.registry)
+
+    def _require_titles(self, steps: Sequence[Step], run: Run) -> None:
+        """Refuse a recipe one of whose networks starts from titles, before another one is trained, where the corpus has none."""
+        needs = [step for step in steps if "model" in step.spec.sections and step.model.label_queries == "titles"]
+        if needs:
+            from plant_cli.data.labels import require_titles  # with polars, which recipes of actions do without
+
+            require_titles(RunContext(self, needs[0], run, run.path).open_corpus().labels)
 
     def require_going_on(self, name: str) -> None:
         """`Interrupted` if the user asked to stop before this step began."""

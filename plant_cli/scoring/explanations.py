@@ -166,13 +166,13 @@ class _Marks:
 
     @classmethod
     def of(cls, model: TrainedModel, text: str, words: Documents) -> _Marks:
-        numbers, known = words.numbers.astype(np.int64), None if model.scorers is None else model.scorers.known
-        common = np.zeros(len(words.vocabulary), dtype=np.bool_) if known is None else known.find_common(words)
+        numbers, common = words.numbers.astype(np.int64), model.common
+        telling = np.array([word not in common for word in words.vocabulary], dtype=np.bool_)
         return cls(
             spans=model.analyser.find_borders(text).astype(np.int64),
             numbers=numbers,
             shares=1 / np.bincount(numbers, minlength=1)[numbers],
-            telling=~common[numbers],
+            telling=telling[numbers],
         )
 
     def spread(self, by_word: Floats) -> Floats:

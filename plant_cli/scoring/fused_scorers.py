@@ -123,8 +123,7 @@ class FusedScorers:
 
     def explain(self, document: Documents, labels: Sequence[int]) -> dict[str, list[Reason]]:
         """Reasons of each scorer for some labels of one document. Words common in train are named only where there are no others."""
-        words = () if self.known is None else np.flatnonzero(self.known.find_common(document)).tolist()
-        common = {document.vocabulary[word] for word in words}
+        common = frozenset[str]() if self.known is None else self.known.common
         return {scorer.name: [_name_words(reason, common) for reason in scorer.explain(document, labels)] for scorer in self.scorers}
 
     def score(self, documents: Documents, reporter: Reporter, name: str) -> ScoredDocuments:
@@ -206,6 +205,7 @@ class Combination:
     calibration: Calibration  # of the network, where there is one, and then of the scorers together
     train_counts: Ints  # those of the scorers, if there are any [L]
     excluded: Sequence[int] = ()  # labels that are never suggested
+    common: Set[str] = frozenset()  # words as good as stop words by train, of a network alone; scorers know them by `KnownWords`
 
     def calibrate(self, scored: ScoredDocuments) -> SparseScores:
         """Calibrated logits of documents by scorers without a network, drawn to base rates."""

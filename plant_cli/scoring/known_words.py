@@ -86,12 +86,10 @@ class KnownWords:
         trust: Floats = np.prod([some, *parts], axis=0)
         return trust
 
-    def find_common(self, documents: Documents) -> npt.NDArray[np.bool_]:
-        """Whether each word of the documents' vocabulary is in so many training documents that it tells next to nothing [W]."""
-        known = find_words(documents, self._places)
-        frequencies = np.append(self.frequencies, np.zeros(len(self.named) + 1))[known]
-        common: npt.NDArray[np.bool_] = frequencies > max(COMMON * self.documents, COMMON_FROM)
-        return common
+    @cached_property
+    def common(self) -> frozenset[str]:
+        """Words that so many training documents have that each tells next to nothing."""
+        return frozenset(self.words[place] for place in find_common(self.frequencies, self.documents))
 
     def draw(self, logits: npt.NDArray[Any], trust: Floats, counts: Ints) -> Floats:
         """Logits drawn to those of base rates, by the trust in each one's document and the training documents of its label."""
@@ -122,6 +120,12 @@ class KnownWords:
         first, last = (np.searchsorted(self._pieces, _hash_pieces(f"{EDGE}{word}{EDGE}"), side) for side in ("left", "right"))
         share = float((last > first).mean())
         return share * float(np.log((self.documents + 1) / 2)) if share >= ALIKE else 0.0
+
+
+def find_common(frequencies: Ints, documents: int) -> list[int]:
+    """Which words are as good as stop words, by how many of the training documents have each [V]."""
+    found: list[int] = np.flatnonzero(frequencies > max(COMMON * documents, COMMON_FROM)).tolist()
+    return found
 
 
 def _hash_pieces(text: str) -> npt.NDArray[np.uint64]:

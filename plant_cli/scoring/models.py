@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -57,6 +57,13 @@ class TrainedModel:
     def scorers(self) -> FusedScorers | None:
         """The scorers, if it has any."""
         return None if self.combination is None else self.combination.scorers
+
+    @property
+    def common(self) -> Set[str]:
+        """Words that so many training documents have that they are no reasons."""
+        if self.scorers is not None and self.scorers.known is not None:
+            return self.scorers.known.common
+        return frozenset() if self.combination is None else self.combination.common
 
     def split(self, texts: Sequence[str]) -> Documents:
         """Texts as words, one a document."""

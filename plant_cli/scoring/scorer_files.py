@@ -73,6 +73,7 @@ def write_scorers(
         "calibration": _write(calibration.linear),
         "curves": [{"least": c.least, "logits": c.logits.tolist(), "values": c.values.tolist()} for c in calibration.maps],
         **({"excluded": list(combination.excluded)} if combination.excluded else {}),
+        **({"common": sorted(combination.common)} if combination.common else {}),
         **({"train_counts": combination.train_counts.tolist()} if own_counts else {}),
         "figures": dict(figures),
         "analyser_hash": analyser_hash,
@@ -128,7 +129,7 @@ def read_scorers(folder: Path, labels: LabelIndex, analyser: Analyser, component
         if counts.shape != (len(labels),):
             raise ValueError("counts of other labels")
         fusion = None if content["fusion"] is None else _read(content["fusion"])
-        excluded = tuple(map(int, content.get("excluded", ())))
+        excluded, common = tuple(map(int, content.get("excluded", ()))), frozenset(map(str, content.get("common", ())))
         if any(not 0 <= label < len(labels) for label in excluded):
             raise ValueError("a label that there is not")
         known = _read_known(folder, heard[0], hashed, shared) if heard else None
@@ -138,7 +139,7 @@ def read_scorers(folder: Path, labels: LabelIndex, analyser: Analyser, component
         why = "a key is missing, or a value is not valid"
         raise damaged_file("the file of scorers", why, path, expected=expected, todo=todo) from error
     scorers = None if fusion is None else FusedScorers(scorers=named, fusion=fusion, alone=alone, train_counts=counts, known=known)
-    return Combination(scorers=scorers, calibration=calibration, train_counts=counts, excluded=excluded)
+    return Combination(scorers=scorers, calibration=calibration, train_counts=counts, excluded=excluded, common=common)
 
 
 def _load(folder: Path, chosen: Choice, tensors: Tensors, component: ComponentLookup) -> Any:

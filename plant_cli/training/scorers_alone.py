@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ from plant_cli.scoring.excluded_labels import find_excluded
 from plant_cli.scoring.forecast import require_resources
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, ScoredDocuments, score_parts
 from plant_cli.scoring.kept_scorers import KeptScorers
+from plant_cli.scoring.known_words import find_common
+from plant_cli.scoring.lexical import word_frequencies
 from plant_cli.scoring.scorer_files import write_scorers
 from plant_cli.scoring.scorer_fitting import FusionFit, fit_scorers
 from plant_cli.scoring.top_labels import TopLabels
@@ -192,6 +194,10 @@ def save_combination(
         **({} if fit is None else {"missing": dict(fit.missing)}),
     }
     corpus = given.corpus
+    if combination.scorers is None:
+        words = given.words("train")
+        common = find_common(word_frequencies(words), len(words))
+        combination = replace(combination, common=frozenset(words.vocabulary[word] for word in common))
     part = isinstance(corpus, TrainingPart) or bool((combination.train_counts < 0).any())
     write_scorers(given.session.folder, combination, figures, corpus.labels.hash, corpus.analyser.hash, own_counts=part)
     _keep(given).drop()

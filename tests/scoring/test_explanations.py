@@ -18,7 +18,7 @@ from plant_cli.scoring.explanations import BY_ATTENTION, Explanation, explain
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fused_scorers import Combination
 from plant_cli.scoring.models import TrainedModel
-from plant_cli.scoring.opened_models import open_model
+from plant_cli.scoring.opened_models import OpenModel, open_model
 from plant_cli.scoring.top_labels import Scoring
 
 TEXT = "Chills and fever, nightly fever"
@@ -118,6 +118,24 @@ def test_as_json() -> None:
     assert list(found) == ["label", "title", "score", "log_odds", "base", "parts"]
     assert list(found["parts"][0]) == ["name", "log_odds", "note", "words"]
     assert list(found["parts"][0]["words"][0]) == ["start", "end", "weight"]
+
+
+def test_a_network_alone_marks_no_common_word(clinic: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def train() -> OpenModel:
+        clinic("finetune", "finetune.init=random", "finetune.scorers=none", force=True)
+        return open_model(clinic.path)
+
+    def count_marks(opened: OpenModel) -> int:
+        return len(opened.explain(text, [opened.labels.ids[0]])[0].join_words()[0])
+
+    clinic("mig")
+    monkeypatch.setattr("plant_cli.scoring.known_words.COMMON", 0.0)
+    monkeypatch.setattr("plant_cli.scoring.known_words.COMMON_FROM", 0)  # every word of train is common
+    every = train()
+    text = " ".join(sorted(every.model.common)[:5])
+    assert count_marks(every) == 0
+    monkeypatch.undo()
+    assert count_marks(train()) > 0
 
 
 @pytest.mark.parametrize("network", [True, False])
