@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from scipy.sparse import csr_array
 
-from plant_cli.api import DataError, Dataset, Excluded, LabelIndex, Reporter, SplitName, near_names
+from plant_cli.api import DataError, Dataset, Excluded, Reporter, SplitName, near_names
 from plant_cli.data.corpus_files import EXCLUDED, PARENTS
 from plant_cli.data.documents import Frames, explode_labels
 from plant_cli.data.files import hash_strings
@@ -55,17 +55,6 @@ class LabelTable:
                 expected=near_names(label, self.ids),
                 todo="give its id as the corpus has it; `plant mig show` finds a label by part of its title",
             ) from error
-
-
-def require_titles(labels: LabelIndex) -> None:
-    """Refuse labels of which none has a title, where label queries start from titles."""
-    if not any(labels.titles):
-        raise DataError(
-            "no label has a title that its query could start from",
-            where=f"the label index, {len(labels)} labels; model, option label_queries",
-            expected="a table of titles beside the corpus, or named by --vocabulary or --titles",
-            todo="name one, or --set model.label_queries=random",
-        )
 
 
 def count_labels(frame: pl.DataFrame) -> pl.DataFrame:

@@ -27,11 +27,11 @@ from plant_cli.api import (
 )
 from plant_cli.api.errors import damaged_file
 from plant_cli.data.files import hash_strings, read_json, share_files, write_json
-from plant_cli.data.labels import require_titles
 from plant_cli.data.records import require_recorded, require_same, stamp
 from plant_cli.network.answers import encode, tokenize
 from plant_cli.network.design import DESIGN_FILE, ComponentLookup, Design, find_design
 from plant_cli.network.tensors import read_tensors, write_tensors
+from plant_cli.runs.steps import require_titles
 
 WEIGHTS = "model.safetensors"
 RUN_STAGE_AGAIN = "run the stage again with --force"

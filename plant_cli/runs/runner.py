@@ -21,7 +21,7 @@ from plant_cli.runs.repetition import repeat
 from plant_cli.runs.session import Interruption
 from plant_cli.runs.side_by_side import Workers, find_late, open_workers, run_side_by_side
 from plant_cli.runs.stage_context import RunContext
-from plant_cli.runs.steps import Consent, Step, check_sections, find_choices, resolve_step, resolve_steps
+from plant_cli.runs.steps import Consent, Step, check_sections, find_choices, require_titles, resolve_step, resolve_steps
 
 if TYPE_CHECKING:
     from plant_cli.data.store import StoredCorpus
@@ -140,8 +140,6 @@ class RequestRunner:
         """Refuse a recipe one of whose networks starts from titles, before another one is trained, where the corpus has none."""
         needs = [step for step in steps if "model" in step.spec.sections and step.model.label_queries == "titles"]
         if needs:
-            from plant_cli.data.labels import require_titles  # with polars, which recipes of actions do without
-
             require_titles(RunContext(self, needs[0], run, run.path).open_corpus().labels)
 
     def require_going_on(self, name: str) -> None:

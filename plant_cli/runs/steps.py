@@ -12,7 +12,19 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from plant_cli.api import ArtefactError, ComponentError, Components, DatasetSpec, RecipeError, Spec, StageSpec, UsageError, near_names
+from plant_cli.api import (
+    ArtefactError,
+    ComponentError,
+    Components,
+    DataError,
+    DatasetSpec,
+    LabelIndex,
+    RecipeError,
+    Spec,
+    StageSpec,
+    UsageError,
+    near_names,
+)
 from plant_cli.api.context import NAME_RULE, join_tag, names_folder
 from plant_cli.api.errors import naming_command
 from plant_cli.api.options import (
@@ -377,3 +389,14 @@ def _build(model: type[OptionsT], layer: RecipeLayer, part: str, shown: str) -> 
         return model(**values)
     except ValidationError as error:
         raise explain_option_error(error, model, layer, part, shown) from error
+
+
+def require_titles(labels: LabelIndex) -> None:
+    """Refuse labels of which none has a title, where label queries start from titles."""
+    if not any(labels.titles):
+        raise DataError(
+            "no label has a title that its query could start from",
+            where=f"the label index, {len(labels)} labels; model, option label_queries",
+            expected="a table of titles beside the corpus, or named by --vocabulary or --titles",
+            todo="name one, or --set model.label_queries=random",
+        )
