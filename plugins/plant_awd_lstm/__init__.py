@@ -5,19 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from plant_cli.api import (
-    Backbone,
-    BackboneSpec,
-    BackboneStart,
-    ComponentError,
-    MachineSection,
-    Options,
-    Result,
-    StageContext,
-    StageSpec,
-    hookimpl,
-    option,
-)
+from plant_cli.api import BackboneSpec, BackboneStart, Options, StageSpec, hookimpl, option
 
 Direction = Literal["forward", "backward"]
 

@@ -110,11 +110,6 @@ def _plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def read_documents(vocabulary: Vocabulary, texts: Sequence[str]) -> list[Int32Array]:
-    """The rows of each text's tokens."""
-    return [vocabulary.read(text)[0] for text in texts]
-
-
 LstmState = tuple[Tensor, Tensor]
 """Hidden and cell state of one layer, each [1, B, H]."""
 

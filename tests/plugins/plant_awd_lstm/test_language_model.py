@@ -26,7 +26,6 @@ from plant_awd_lstm.language_model import (
     first_rows,
     fit_vocabulary,
     locked_dropout,
-    read_documents,
     read_language_model_vocabulary,
 )
 from references import assert_equal, random_tensors
@@ -42,7 +41,7 @@ def test_frequent_words_have_rows_of_their_own() -> None:
     ids, spans = vocabulary.read("A, b?")
     assert ids.tolist() == [3, UNKNOWN, 4, UNKNOWN]
     assert spans.tolist() == [[0, 1], [1, 2], [3, 4], [4, 5]]
-    assert [found.tolist() for found in read_documents(vocabulary, ["a", ""])] == [[3], []]
+    assert [vocabulary.read(text)[0].tolist() for text in ("a", "")] == [[3], []]
 
 
 def test_marks_in_a_text_are_no_marks() -> None:

