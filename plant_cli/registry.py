@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from plant_cli.api.components import PluginRecord, Spec, SpecT
 from plant_cli.api.errors import ComponentError, PluginError, near_names
 from plant_cli.api.hooks import ENTRY_POINT_GROUP, HOOK_SPECS, HOOKS
-from plant_cli.api.options import SHARED_SECTIONS, Choice, Options, former_names
+from plant_cli.api.options import SHARED_SECTIONS, Choice, Options, declared, former_names
 from plant_cli.api.specs import KINDS, TABLE, AnalyserSpec, Kind, StageSpec, kind_of
 
 COMPONENT_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")  # of a component
@@ -236,7 +236,7 @@ def _check_spec(kind: Kind, spec: Spec) -> None:
 def _check_options(kind: Kind, spec: Spec) -> None:
     """Refuse an option of an unknown kind, and one of a stage that is a general flag."""
     for name, info in spec.options.model_fields.items():
-        extra: Any = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
+        extra = declared(info)
         unknown = next((named for key in ("kind", "keys") if (named := extra.get(key)) is not None and named not in KINDS), None)
         if unknown is not None:
             raise TypeError(

@@ -55,19 +55,20 @@ class Options(BaseModel):
 
         Options declared with `path` change, and only paths that exist. A plain name stays in a list, or with `path="or name"`.
         """
-        kinds = {name: _path_kind(info) for name, info in type(self).model_fields.items()}
+        kinds = {name: declared(info).get("path") for name, info in type(self).model_fields.items()}
         located = {name: _located(getattr(self, name), names=kind == "or name") for name, kind in kinds.items() if kind}
         return self.model_copy(update=located)
 
     def paths(self) -> list[str]:
         """The existing files and folders that options declared with `path` name."""
-        values = [getattr(self, name) for name, info in type(self).model_fields.items() if _path_kind(info)]
+        values = [getattr(self, name) for name, info in type(self).model_fields.items() if declared(info).get("path")]
         single = [item for value in values for item in (value if isinstance(value, list | tuple) else [value])]
         return [item for item in single if item is not None and Path(item).exists()]
 
 
-def _path_kind(info: FieldInfo) -> Any:
-    return info.json_schema_extra.get("path") if isinstance(info.json_schema_extra, dict) else None
+def declared(info: FieldInfo) -> dict[str, Any]:
+    """What `option` or `choice` says of an option beside its type, default, help and rules; empty for another field."""
+    return info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
 
 
 def _located(value: Any, *, names: bool) -> Any:
@@ -111,20 +112,17 @@ class Choice(Options):
 
 def former_names(model: type[Options]) -> dict[str, str]:
     """Present names of renamed options (`was=`), by their former names."""
-    found = {name: info.json_schema_extra for name, info in model.model_fields.items()}
-    return {str(extra["was"]): name for name, extra in found.items() if isinstance(extra, dict) and extra.get("was")}
+    return {was: name for name, info in model.model_fields.items() if (was := declared(info).get("was"))}
 
 
 def consent_options(model: type[Options]) -> list[str]:
     """Options of a model that need the user's consent (`consent=True`)."""
-    found = {name: info.json_schema_extra for name, info in model.model_fields.items()}
-    return [name for name, extra in found.items() if isinstance(extra, dict) and extra.get("consent")]
+    return [name for name, info in model.model_fields.items() if declared(info).get("consent")]
 
 
 def hub_options(model: type[Options]) -> dict[str, list[str]]:
     """Options of a model that name a model on a hub (`hub=…`), each with the names that come with the plugin."""
-    found: dict[str, Any] = {name: info.json_schema_extra for name, info in model.model_fields.items()}
-    return {name: extra["hub"] for name, extra in found.items() if isinstance(extra, dict) and extra.get("hub") is not None}
+    return {name: hub for name, info in model.model_fields.items() if (hub := declared(info).get("hub")) is not None}
 
 
 def option(

@@ -17,10 +17,6 @@ from plant_cli.api.scorers import FittedScorer, Reason
 SCORER_METHODS = ("score", "explain", "tensors")
 
 
-def _instance(kind: type) -> Promise:
-    return Promise(f"a plant_cli.api.{kind.__name__}", lambda value, *_: isinstance(value, kind))
-
-
 def _can(value: Any, *methods: str) -> bool:
     return not isinstance(value, type) and all(callable(getattr(value, name, None)) for name in methods)
 
@@ -68,6 +64,10 @@ def _is_metric(value: Any, documents: int) -> bool:
     return single and isinstance(value.name, str) and callable(value.combine) and _numbers(value.contributions, (documents, None), "biuf")
 
 
+def _is_reason(value: Reason) -> bool:
+    return isinstance(value.text, str) and _lists(value.words, str)
+
+
 def _is_loss(value: Any, *_: Any) -> bool:
     """Those of stage 2, which have `select`, say how many negatives count."""
     counts = [getattr(value, name, None) for name in ("hard_negatives", "random_negatives")] if hasattr(value, "select") else []
@@ -82,7 +82,7 @@ TOKEN_BATCH = Promise(
     "a plant_cli.api.TokenBatch with ids, spans and dropped of each text",
     lambda value, texts: isinstance(value, TokenBatch) and len(value.ids) == len(value.spans) == len(value.dropped) == len(texts),
 )
-DECODER_NETWORK = _instance(Decoder)
+DECODER_NETWORK = Promise("a plant_cli.api.Decoder", lambda value, *_: isinstance(value, Decoder))
 LOSS = Promise("a function of tensors; in stage 2 with `select`, and whole numbers hard_negatives and random_negatives", _is_loss)
 SIGNAL = Promise("an array with one number for each pair of label and word", lambda value, *_: _numbers(value))
 DATASET = Promise("a plant_cli.api.Dataset of lazy frames, whose table of labels has the columns label and title", _is_dataset)
@@ -112,7 +112,7 @@ SCORES = Promise(
 )
 REASONS = Promise(
     "one plant_cli.api.Reason for each label",
-    lambda value, labels: _lists(value, Reason) and len(value) == len(labels) and all(_is_reason(one) for one in value),
+    lambda value, labels: _lists(value, Reason) and len(value) == len(labels) and all(map(_is_reason, value)),
 )
 CREDIT = Promise(
     "for each view a csr matrix with a number for each label and word of the document",
@@ -151,7 +151,3 @@ TOKEN_WEIGHTS = Promise(
 )
 REDUCER = Promise("an object with `reduce`", lambda value, *_: _can(value, "reduce"))
 REDUCED = Promise("a text", lambda value: isinstance(value, str))
-
-
-def _is_reason(reason: Reason) -> bool:
-    return isinstance(reason.text, str) and _lists(reason.words, str)

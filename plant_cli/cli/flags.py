@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 
 from plant_cli.api import Choice, Options, StageSpec
 from plant_cli.api.context import DEFAULT_RUN
-from plant_cli.api.options import SHARED_SECTIONS, default_text, former_names, rules_text, type_text
+from plant_cli.api.options import SHARED_SECTIONS, declared, default_text, former_names, rules_text, type_text
 from plant_cli.api.specs import KINDS
 from plant_cli.registry import Registry
 
@@ -70,7 +70,7 @@ def stage_flags(spec: StageSpec, registry: Registry) -> list[Flag]:
     If two flags have one name, the first is kept. If the stage has an argument, arguments of shared sections become flags.
     """
     sections = {spec.name: spec.options} | {name: SHARED_SECTIONS[name] for name in spec.sections}
-    has_argument = any(_extra(info).get("argument") for info in spec.options.model_fields.values())
+    has_argument = any(declared(info).get("argument") for info in spec.options.model_fields.values())
     flags = [
         flag
         for section, model in sections.items()
@@ -85,7 +85,9 @@ def stage_flags(spec: StageSpec, registry: Registry) -> list[Flag]:
 
 def _own_first(model: type[Options]) -> list[tuple[str, FieldInfo]]:
     """The fields of a model: arguments and its own options in order, then inherited options."""
-    return sorted(model.model_fields.items(), key=lambda pair: pair[0] not in model.__annotations__ and not _extra(pair[1]).get("argument"))
+    return sorted(
+        model.model_fields.items(), key=lambda pair: pair[0] not in model.__annotations__ and not declared(pair[1]).get("argument")
+    )
 
 
 def former_flags(spec: StageSpec) -> dict[str, str]:
@@ -108,12 +110,8 @@ def given_values(flags: Sequence[Flag], values: dict[str, Any]) -> dict[str, dic
     return given
 
 
-def _extra(info: FieldInfo) -> dict[str, Any]:
-    return info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
-
-
 def _option_flag(section: str, name: str, info: FieldInfo, spec: StageSpec, registry: Registry, *, positional: bool) -> Flag | None:
-    extra = _extra(info)
+    extra = declared(info)
     typed, mapping = flag_type(info.annotation), info.annotation == MAPPING
     if typed is None:
         return None

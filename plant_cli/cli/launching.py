@@ -13,6 +13,7 @@ from typing import Any, Never
 from plant_cli.api import PlantError, Request, Result, SilentReporter, StageSpec
 from plant_cli.runs.folder import copy_run
 from plant_cli.runs.processes import leave_group, process_count, process_rank, read_launch, was_launched
+from plant_cli.runs.runner import run_stage
 
 
 def launch(file: Path, arguments: Sequence[str]) -> Never:
@@ -26,8 +27,6 @@ def run_together(spec: StageSpec, request: Request, tag: str | None) -> Result |
     The first process works in the run and gets the result. Each other process works silently with the same options in a copy of the run,
     so that all take the same decisions, and gets None. A stage that cannot be shared is run by the first process alone.
     """
-    from plant_cli.runs.runner import run_stage
-
     if not was_launched():
         leave_group()  # what a scheduler or a notebook left behind would confuse the libraries below
     if process_count() > 1 and not spec.parallel and process_rank() == 0:
@@ -50,8 +49,8 @@ def _naming_run(copy: Path, run: Path) -> Iterator[None]:
     try:
         yield
     except PlantError as error:
-        parts = (text.replace(str(copy), str(run)) for text in (error.what, error.where, error.expected, error.todo))
-        what, where, expected, todo = parts
+        parts = (error.what, error.where, error.expected, error.todo)
+        what, where, expected, todo = (text.replace(str(copy), str(run)) for text in parts)
         raise type(error)(what, where=where, expected=expected, todo=todo) from error
 
 

@@ -139,10 +139,10 @@ def _json(result: Result) -> str:
 
 
 def _json_lines(result: Result) -> str:
-    if isinstance(result.data, list):
-        return "".join(json.dumps(_finite(record), ensure_ascii=False, default=str) + "\n" for record in result.data)
-    many = len(result.tables) > 1
-    records = [{"table": t.title, **record} if many else record for t in result.tables for record in _records(t)]
+    records = result.data
+    if not isinstance(records, list):
+        many = len(result.tables) > 1
+        records = [{"table": t.title, **record} if many else record for t in result.tables for record in _records(t)]
     return "".join(json.dumps(_finite(record), ensure_ascii=False, default=str) + "\n" for record in records)
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from plant_cli.api import NoOptions, StageSpec, hookimpl
+from plant_cli.api import StageSpec, hookimpl
 from plant_cli.commands import command_options as options
 from plant_cli.training.training_options import FinetuneOptions, PretrainOptions
 
-corpus_action = partial(StageSpec, group="Corpus", writes=False, needs_run=False)
 tool = partial(StageSpec, writes=False, needs_run=False)
+corpus_action = partial(tool, group="Corpus", sections=("data",))
 look = partial(StageSpec, group="Look", looks=True)
 by_hand = partial(StageSpec, group="Train by hand")
+whole_recipe = partial(StageSpec, sections=("data", "model", "machine"), writes=False, locks=True)
+of_a_model = partial(StageSpec, sections=("machine",), writes=False)
 
 
 @hookimpl
@@ -22,15 +24,13 @@ def plant_register_stages() -> Sequence[StageSpec]:
 
 
 SPECS = (
-    by_hand(
+    whole_recipe(
         name="ablate",
+        group="Train by hand",
         summary="What each part of a setup adds: train it without one part after the other, and compare all in one table.",
         options=options.AblateOptions,
         run="plant_cli.commands.run:ablate",
         help="A change is a name and values of the recipe. Stages that it does not concern are shared; what is done is skipped.",
-        sections=("data", "model", "machine"),
-        writes=False,
-        locks=True,
         parallel=True,
         takes=("force", "resume"),
         order=9,
@@ -39,15 +39,13 @@ SPECS = (
             "plant ablate recommended --change 'uniform attention: finetune.init=random' --path data.parquet",
         ),
     ),
-    by_hand(
+    whole_recipe(
         name="sweep",
+        group="Train by hand",
         summary="Try values of a recipe and find the best ones on validation.",
         options=options.SweepOptions,
         run="plant_cli.commands.sweep:run",
         help="What trials share is computed once, what is done is skipped, test is never read; best.yaml in the run has the best values.",
-        sections=("data", "model", "machine"),
-        writes=False,
-        locks=True,
         takes=("force", "resume"),
         order=10,
         examples=(
@@ -67,6 +65,7 @@ SPECS = (
     ),
     corpus_action(
         name="data make",
+        sections=(),
         summary="Generate a corpus.",
         options=options.MakeOptions,
         run="plant_cli.commands.data:make",
@@ -77,10 +76,8 @@ SPECS = (
     corpus_action(
         name="data stats",
         summary="Describe a corpus in numbers.",
-        options=NoOptions,
         run="plant_cli.commands.data:stats",
         help="Documents, labels and their frequencies, lengths, and labels that no training document has.",
-        sections=("data",),
         examples=("plant data stats data.parquet",),
     ),
     corpus_action(
@@ -89,7 +86,6 @@ SPECS = (
         options=options.SplitOptions,
         run="plant_cli.commands.data:split",
         help="All documents are pooled and split by --sampling; documents with equal texts, or of one --group-column, stay in one split.",
-        sections=("data",),
         takes=("force",),
         examples=("plant data split all.csv --test 0.2 -O data.parquet",),
     ),
@@ -99,7 +95,6 @@ SPECS = (
         options=options.ConvertOptions,
         run="plant_cli.commands.data:convert",
         help="In tables the columns become doc_id, text, labels and split; labels are trimmed, and lists become JSON in CSV and TSV.",
-        sections=("data",),
         takes=("force",),
         examples=(
             "plant data convert corpus/ data.jsonl.gz",
@@ -113,7 +108,6 @@ SPECS = (
         options=options.CheckOptions,
         run="plant_cli.commands.data_check:check_corpus",
         help="Repeated ids, equal and nearly equal texts, leaks between splits, odd and unknown labels, encodings, languages, lengths.",
-        sections=("data",),
         takes=("force",),
         examples=("plant data check data.parquet --fail-on-warning", "plant data check notes.csv --backbone minilm --fix clean.parquet"),
     ),
@@ -123,11 +117,11 @@ SPECS = (
         options=options.DriftOptions,
         run="plant_cli.commands.data_drift:drift",
         help="Lengths, new words, labels whose frequency changed, labels that are new or gone. All splits of a corpus are pooled.",
-        sections=("data",),
         examples=("plant data drift 2024.parquet 2025.parquet", "plant data drift old.csv new.csv --vocabulary icd10cm_order_2026.txt"),
     ),
     corpus_action(
         name="data info",
+        sections=(),
         summary="Say what is known of a published corpus.",
         options=options.InfoOptions,
         run="plant_cli.commands.data:info",
@@ -169,14 +163,12 @@ SPECS = (
             "plant eval --tag omikuji --predictions omikuji.parquet data.parquet",
         ),
     ),
-    StageSpec(
+    of_a_model(
         name="export",
         summary="Write the trained model to a folder of its own: a run without its corpus, which other programs read, too.",
         options=options.ExportOptions,
         run="plant_cli.commands.export:run",
         help="--merge writes whole weights with the adapter in them. Nothing is written to the run.",
-        sections=("machine",),
-        writes=False,
         takes=("tag", "force"),
         examples=("plant export model-folder --merge", "plant export model-folder --tag baseline --force"),
     ),
@@ -231,7 +223,7 @@ SPECS = (
             "plant labels diff plant-run icd10cm_order_2026.txt --old icd10cm_order_2025.txt --mapping conversions.csv",
         ),
     ),
-    StageSpec(
+    of_a_model(
         name="labels apply",
         summary="A new run with edited labels, from the model of another run.",
         options=options.LabelsApplyOptions,
@@ -239,8 +231,6 @@ SPECS = (
         help="Edits are made in the order of the rows: add, title, rename, merge, split, retire; example: a text that has the label. "
         "Scorers are fitted anew, in seconds. A network stays as it is: new labels get rows from their titles and examples, without "
         "training. A label keeps its id when it is renamed.",
-        sections=("machine",),
-        writes=False,
         locks=True,
         examples=(
             "plant labels apply plant-run label-edits.csv --run edited",
@@ -352,15 +342,13 @@ SPECS = (
             "plant pretrain-attn --backbone tiny --set model.backbone.hidden=64",
         ),
     ),
-    StageSpec(
+    of_a_model(
         name="quickstart",
         group="Begin",
         summary="See everything in minutes: a made-up corpus, a network against scorers alone and against uniform attention.",
         options=options.QuickstartOptions,
         run="plant_cli.commands.run:quickstart",
         help="Make a corpus, run mig, pretrain-attn, finetune, eval and significance on it, and show what the network changes.",
-        sections=("machine",),
-        writes=False,
         takes=("force", "resume"),
         locks=True,
         order=9,
@@ -405,15 +393,13 @@ SPECS = (
         takes=("force",),
         examples=("plant report", "plant report finetune finetune-baseline -O report.html --figures figures"),
     ),
-    StageSpec(
+    of_a_model(
         name="review export",
         summary="Write labels and their evidence to a sheet, for people to accept or reject.",
         options=options.ReviewExportOptions,
         run="plant_cli.commands.review:export_sheet",
         check="plant_cli.commands.requirements:require_model",
         help="One row for each label that is assigned, to be reviewed, or among the likeliest others; the column decision is empty.",
-        sections=("machine",),
-        writes=False,
         takes=("tag", "force", "resume"),
         examples=(
             "plant review export -O review.xlsx",
@@ -435,21 +421,19 @@ SPECS = (
             "plant review import feedback.jsonl --undecided keep",
         ),
     ),
-    by_hand(
+    whole_recipe(
         name="run",
+        group="Train by hand",
         summary="Run all stages of a recipe; skip what has not changed.",
         options=options.RunOptions,
         run="plant_cli.commands.run:run",
         help="The steps run in order; a finished one is skipped if its options and inputs have not changed.",
-        sections=("data", "model", "machine"),
-        writes=False,
         parallel=True,
         takes=("force", "resume", "continue"),
-        locks=True,
         order=8,
         examples=("plant run quickstart", "plant run recipe.yaml --run my-run --set finetune.epochs=3", "plant run recipe.yaml --seeds 5"),
     ),
-    StageSpec(
+    of_a_model(
         name="serve",
         group="Begin",
         summary="Trained models behind HTTP: a web page, a JSON API, and the paths of Annif's.",
@@ -457,8 +441,6 @@ SPECS = (
         run="plant_cli.commands.serve:run",
         check="plant_cli.commands.requirements:require_server",
         help="The runs are only read. Ctrl-C or the signal TERM ends the server after the requests in progress are answered.",
-        sections=("machine",),
-        writes=False,
         takes=("tag",),
         examples=(
             "plant serve",
@@ -483,7 +465,7 @@ SPECS = (
             "plant significance finetune finetune-baseline --seeds 5 --tag seeds5",
         ),
     ),
-    StageSpec(
+    of_a_model(
         name="suggest",
         group="Begin",
         summary="Labels for new texts, by the trained model.",
@@ -492,8 +474,6 @@ SPECS = (
         check="plant_cli.commands.requirements:require_model",
         help="Nothing is written to the run: suggestions go to the screen or to a file. A command that was stopped and is repeated goes on "
         "where it was; --force begins anew.",
-        sections=("machine",),
-        writes=False,
         opens_model=True,
         takes=("tag", "force", "resume"),
         examples=(
@@ -517,17 +497,14 @@ SPECS = (
         order=7,
         examples=("plant thresholds --target precision=0.9", "plant thresholds --target precision=0.9 --target recall=0.95 --measure test"),
     ),
-    StageSpec(
+    whole_recipe(
         name="train",
         group="Begin",
         summary="A model of your own data by one command: columns found, scorers in a minute, a network while time is left.",
         options=options.TrainOptions,
         run="plant_cli.commands.train:run",
         help="The steps are those of `plant run recommended`, in the same run. The same command goes on after a stop.",
-        sections=("data", "model", "machine"),
-        writes=False,
         takes=("force", "continue"),
-        locks=True,
         order=1,
         examples=(
             "plant train catalogue.csv",

@@ -159,6 +159,8 @@ class MigOptions(Options):
     shard: str | None = option(None, "Only count, and only this share of train, such as 2/4; see --merge.", pattern=SHARE_PATTERN)
     merge: tuple[str, ...] = option((), "Add up what --shard wrote: a folder, or a pattern such as 'shards/*/mig' (repeatable).", path=True)
 
+    _is_a_share = field_validator("shard")(_require_share)
+
     @model_validator(mode="after")
     def _jaccard_is_for_mig(self) -> MigOptions:
         if self.norm == "jaccard" and self.signal.name != "mig":
@@ -171,8 +173,6 @@ class MigOptions(Options):
             raise ValueError("a shard is either counted (--shard) or merged (--merge)")
         if self.allow_leakage and (self.shard is not None or self.merge):
             raise ValueError("shards are of train alone: --allow-leakage needs to count all documents at once")
-        if self.shard is not None:
-            Shard.parse(self.shard)
         return self
 
 

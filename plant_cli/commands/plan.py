@@ -13,25 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from plant_cli.api import (
-    BackboneSpec,
-    Corpus,
-    LossSpec,
-    ModelSection,
-    RecipeError,
-    Result,
-    ScorerSpec,
-    ShortlistSpec,
-    SignalSpec,
-    StageContext,
-    StageSpec,
-)
+from plant_cli.api import Corpus, LossSpec, RecipeError, Result, ScorerSpec, ShortlistSpec, SignalSpec, StageContext, StageSpec
 from plant_cli.commands.command_options import PlanOptions
 from plant_cli.commands.mig import choose_jobs
 from plant_cli.data.corpus_files import SPLITS_FILE
 from plant_cli.data.files import read_size
 from plant_cli.data.loading import load_dataset
 from plant_cli.data.prepare import prepare
+from plant_cli.network.design import find_design
 from plant_cli.network.hardware import choose_hardware, free_memory
 from plant_cli.relevance.engine import Selection, bind_signal
 from plant_cli.runs.ablation import expand_changes
@@ -120,25 +109,16 @@ def _plan(context: StageContext, step: Step, corpus: Corpus, planner: Planner, *
     return planner.plan_network(_job(context, step, corpus, planner.device, relevance=relevance))
 
 
-def _find_start(context: StageContext, section: ModelSection) -> ModelSection:
-    """The network, with the folder that its backbone starts from if the run has it."""
-    spec, options = context.component(BackboneSpec, section.backbone)
-    if context.request.recipe is not None or spec.start is None or getattr(options, spec.start.option) is not None:
-        return section
-    folder = context.find_input(spec.start.stage)
-    named = {} if folder is None else {spec.start.option: str(folder)}
-    backbone = section.backbone.model_copy(update={"options": {**section.backbone.options, **named}})
-    return section.model_copy(update={"backbone": backbone})
-
-
 def _job(context: StageContext, step: Step, corpus: Corpus, device: str, *, relevance: bool) -> Job:
     """What a step that trains or scores needs on a type of device; `relevance`: whether the run has relevance by then."""
     options: Any = step.options
     fills = isinstance(options, TrainingOptions) and options.fills_memory(device, processes=1)
     sizes = corpus.sizes
     batch = getattr(options, "batch", options.micro_batch)
+    find = context.find_input if context.request.recipe is None else lambda stage: None  # a recipe starts from nothing that the run has
     job = Job(
-        model=_find_start(context, step.model),
+        model=step.model,
+        start=find_design(step.model, context.component).start_from(find).start,
         machine=step.machine,
         kind="score",
         documents=0,

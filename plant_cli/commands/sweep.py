@@ -15,7 +15,6 @@ from typing import Any
 
 from plant_cli.api import (
     Column,
-    ComponentError,
     Interrupted,
     PlantError,
     RecipeError,
@@ -25,6 +24,7 @@ from plant_cli.api import (
     StepResult,
     Table,
     UsageError,
+    missing_package,
 )
 from plant_cli.api.context import Cell
 from plant_cli.api.options import SHARED_SECTIONS
@@ -217,12 +217,8 @@ def _propose(space: Space, trials: int | None, seed: int, jobs: int) -> Iterator
             yield dict(zip(choices, combination, strict=True)), lambda figure: None
         return
     if find_spec("optuna") is None:
-        raise ComponentError(
-            "the package optuna, which chooses the values of trials, is not installed",
-            where="--trials",
-            expected="the extra `sweep`, or values without ranges and trials for all combinations",
-            todo="pip install 'plant-cli[sweep]'",
-        )
+        otherwise = ", or values without ranges and trials for all combinations"
+        raise missing_package("optuna", "which chooses the values of trials", "sweep", where="--trials", otherwise=otherwise)
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)

@@ -39,7 +39,7 @@ class Design:
             options = options.model_copy(update={spec.start.option: str(self.start)})
         return spec.load(options, machine)
 
-    def start_from(self, stage_folder: Callable[[str], Path]) -> Design:
+    def start_from(self, stage_folder: Callable[[str], Path | None]) -> Design:
         """The same design with the folder that its backbone starts from; `stage_folder` is asked only if one is needed."""
         spec, options = self.backbone
         if spec.start is None or getattr(options, spec.start.option) is not None:

@@ -91,11 +91,9 @@ def _settings(file: GgufFile, kind: str, values: Mapping[str, Any]) -> dict[str,
     if "token_embd.weight" not in file.tensors:
         refuse_gguf(file.path, "the tensor token_embd.weight is missing")
     size = values.get("attention.key_length", found["hidden_size"] // heads)
-    found |= {
-        "rms_norm_eps": values.get("attention.layer_norm_rms_epsilon", 1e-5),
-        "vocab_size": file.tensors["token_embd.weight"].shape[0],
-    }
-    found |= {"rope_theta": values.get("rope.freq_base", 10000.0), "pad_token_id": None, "head_dim": size}
+    found |= {"vocab_size": file.tensors["token_embd.weight"].shape[0], "pad_token_id": None, "head_dim": size}
+    found["rms_norm_eps"] = values.get("attention.layer_norm_rms_epsilon", 1e-5)
+    found["rope_theta"] = values.get("rope.freq_base", 10000.0)
     if kind == "phi3":
         found["sliding_window"] = values.get("attention.sliding_window")
     turned = values.get("rope.dimension_count", size)

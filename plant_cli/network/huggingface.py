@@ -34,7 +34,16 @@ from plant_cli.network.hardware import find_device, find_dtype, free_memory
 from plant_cli.network.profile import HuggingFaceOptions, Packed, PublishedShape
 from plant_cli.network.recomputation import Recomputation, activation_bytes
 from plant_cli.network.replays import PASS_SHARE, POSITION_MULTIPLE, Replays
-from plant_cli.network.windows import check_overlap, cut, join_windows, readable_positions, restore_trainable, save_trainable, split_layers
+from plant_cli.network.windows import (
+    Windows,
+    check_overlap,
+    cut,
+    join_windows,
+    readable_positions,
+    restore_trainable,
+    save_trainable,
+    split_layers,
+)
 from plant_cli.runs.steps import is_at_hand
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")  # what a path with a folder of a folder, `.` or `~` is not
@@ -166,12 +175,15 @@ class HuggingFaceBackbone:
             return None
         return self.replays.run(key, send(functional.pad(ids, (0, 0, 0, key[0] - len(ids)), value=self.pad), device))
 
+    def cut(self, batch: TokenBatch, multiple: int = TOKEN_MULTIPLE) -> Windows:
+        """The documents in windows, whose positions are rounded up to a multiple."""
+        frame: dict[str, Any] = {"prefix": self.prefix, "suffix": self.suffix, "pad": self.pad}
+        return cut(batch, size=self.window, overlap=self.overlap, multiple=multiple, **frame)
+
     def encode(self, batch: TokenBatch) -> tuple[Tensor, Tensor]:
         """Hidden states [B, T, H] and mask [B, T]."""
         multiple = TOKEN_MULTIPLE if self.replays is None else POSITION_MULTIPLE
-        windows = cut(
-            batch, size=self.window, overlap=self.overlap, prefix=self.prefix, suffix=self.suffix, pad=self.pad, multiple=multiple
-        )
+        windows = self.cut(batch, multiple)
         device = next(self.network.parameters()).device
         whole = device.type == "cuda" and bool(windows.mask.all())  # on a processor, the sums of attention take another order
         states = None

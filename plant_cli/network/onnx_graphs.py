@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from plant_cli.api import ComponentError, Reading
 from plant_cli.api.errors import first_line, missing_package
 from plant_cli.network.assembly import Network
-from plant_cli.network.windows import cut, join_windows
+from plant_cli.network.windows import join_windows
 
 if TYPE_CHECKING:
     from plant_cli.network.huggingface import HuggingFaceBackbone  # with transformers, which takes seconds to import
@@ -147,10 +147,7 @@ class GraphNetwork:
     def score(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """Logits [B, L]."""
         backbone = self._backbone
-        batch = backbone.tokenize(texts)
-        windows = cut(
-            batch, size=backbone.window, overlap=backbone.overlap, prefix=backbone.prefix, suffix=backbone.suffix, pad=backbone.pad
-        )
+        windows = backbone.cut(backbone.tokenize(texts))
         given = {"input_ids": windows.ids.numpy(), "attention_mask": windows.mask.long().numpy()}
         hidden, mask = join_windows(torch.from_numpy(self._encoder.run(None, given)[0]), windows)
         logits: npt.NDArray[np.float32] = self._decoder.run(None, {"hidden": hidden.numpy(), "mask": mask.numpy()})[0]

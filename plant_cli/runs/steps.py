@@ -35,6 +35,7 @@ from plant_cli.api.options import (
     ModelSection,
     Options,
     consent_options,
+    declared,
     former_names,
     hub_options,
 )
@@ -52,8 +53,7 @@ def component_kind(model: type[Options], field: str, role: str = "kind") -> type
 
 def _extra(model: type[Options], field: str) -> dict[str, Any]:
     """The further declaration of an option beside its type; empty for an unknown option."""
-    extra = model.model_fields[field].json_schema_extra if field in model.model_fields else None
-    return extra if isinstance(extra, dict) else {}
+    return declared(model.model_fields[field]) if field in model.model_fields else {}
 
 
 def find_choices(options: Options) -> Iterator[tuple[str, type[Spec], Choice]]:

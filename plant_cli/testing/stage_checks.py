@@ -10,7 +10,7 @@ from typing import Any
 
 from plant_cli.api import StageSpec
 from plant_cli.api.functions import Named
-from plant_cli.api.options import SHARED_SECTIONS
+from plant_cli.api.options import SHARED_SECTIONS, declared
 from plant_cli.testing.checklist import check
 
 TERMINAL = ("typer", "rich")
@@ -34,8 +34,7 @@ def sections_exist(spec: StageSpec) -> None:
 def short_flags_are_unambiguous(spec: StageSpec) -> None:
     """No two options share a one-letter flag. Of two equal long flags the stage's own wins over that of a shared section."""
     models = [spec.options, *(SHARED_SECTIONS[name] for name in spec.sections)]
-    extras = [info.json_schema_extra for model in models for info in model.model_fields.values()]
-    shorts = Counter(str(extra["short"]) for extra in extras if isinstance(extra, dict) and extra.get("short"))
+    shorts = Counter(short for model in models for info in model.model_fields.values() if (short := declared(info).get("short")))
     twice = [flag for flag, times in shorts.items() if times > 1]
     assert not twice, f"flags of '{spec.name}' given to two options: {', '.join(twice)}"
 

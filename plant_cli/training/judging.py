@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from plant_cli.api import Choice, LabelIndex, MetricInput, MetricSpec, Options, Split
+from plant_cli.api import Choice, LabelIndex, Metric, MetricInput, MetricSpec, MetricValue, Options, Split
 from plant_cli.api.options import FIXED_SEED
 from plant_cli.evaluation.bootstrap import interval, resample
 from plant_cli.evaluation.counters import compute_value
@@ -21,10 +21,6 @@ from plant_cli.runs.session import Session
 from plant_cli.scoring.decisions import write_thresholds
 from plant_cli.scoring.predictions import write_predictions
 from plant_cli.scoring.top_labels import TopLabels
-
-if TYPE_CHECKING:
-    from plant_cli.api import Metric, MetricValue
-
 
 JUDGING_METRICS = ("map", "precision", "f1")
 VALIDATION_METRICS = ("MAP", "P@5", "micro-F1", "macro-F1")
@@ -88,7 +84,7 @@ class Judge:
     def gain(self, top: TopLabels, other: TopLabels) -> Gain:
         """What some scores gain on others in MAP."""
         measured = (self._measure(self.bar(scores), self.objective)[TESTED_METRIC] for scores in (top, other))
-        mine, others = (cast("MetricValue", value) for value in measured)
+        mine, others = (cast(MetricValue, value) for value in measured)
         difference = compute_value(mine) - compute_value(others)
         drawn = resample([mine, others], RESAMPLES, np.random.default_rng(FIXED_SEED))
         low, high = interval(difference, drawn[0] - drawn[1], LEVEL, within=(-1.0, 1.0))

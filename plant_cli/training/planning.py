@@ -74,6 +74,7 @@ class Job:
     """One stage that trains or scores."""
 
     model: ModelSection
+    start: Path | None = None  # folder that its backbone starts from, see `Design`
     machine: MachineSection
     kind: Literal["rank", "label", "score"]  # ranks words (stage 1), assigns labels (stage 2), or scores without training
     documents: int  # that an epoch trains on, or that are scored
@@ -160,7 +161,7 @@ def size_of(parameters: Iterable[nn.Parameter]) -> int:
 
 def outline(find: ComponentLookup, job: Job, labels: LabelIndex) -> tuple[Network, tuple[Part, ...], int]:
     """A job's network on torch's meta device, its parts, and the bytes of its largest weight of 4 or 8 bits as it computes."""
-    design = find_design(job.model.model_copy(update={"label_queries": "random"}), find)  # titles need not be read
+    design = replace(find_design(job.model.model_copy(update={"label_queries": "random"}), find), start=job.start)  # no titles are read
     spec, options = design.backbone
     try:
         with torch.device("meta"):

@@ -71,33 +71,29 @@ class AloneResult:
 def finetune_scorers(given: StageInputs, options: FinetuneOptions) -> AloneResult:
     """Fit scorers on train, calibrate them and tune the threshold on validation; all is saved in the stage's folder."""
     with checking(partial(given.session.check, "while scorers were calibrated", "scorers that are fitted and calibrated")):
-        return _finetune(given, options)
-
-
-def _finetune(given: StageInputs, options: FinetuneOptions) -> AloneResult:
-    fit = fit_chosen(given, options)
-    if fit is None:
-        raise DataError(
-            "no scorer is left that fits the corpus",
-            where=str(given.session.folder),
-            expected="at least one scorer that fits the corpus: `titles` needs titles of labels",
-            todo="name other scorers: --scorers words,neighbours,linear",
+        fit = fit_chosen(given, options)
+        if fit is None:
+            raise DataError(
+                "no scorer is left that fits the corpus",
+                where=str(given.session.folder),
+                expected="at least one scorer that fits the corpus: `titles` needs titles of labels",
+                todo="name other scorers: --scorers words,neighbours,linear",
+            )
+        corpus, scored = given.corpus, fit.validation or fit.left_out
+        split = corpus.gold_labels("train").take(fit.rows) if fit.validation is None else corpus.gold_labels("validation")
+        judge = make_judge(given, options, split)
+        calibrated, top = rank_scored(judge, scored, left_out=fit.validation is None)
+        parts, figures = judge_parts(judge, scored), judge.figures(top)
+        save_combination(given, build_combination(judge, calibrated, fit.scorers), calibrated, parts, fit)
+        return AloneResult(
+            fit=fit,
+            split=split.name,
+            figures=figures,
+            parts=parts,
+            calibrated=calibrated,
+            threshold=judge.save_thresholds(top, options.tune, given.session, corpus.labels.hash),
+            conditions=judge.conditions,
         )
-    corpus, scored = given.corpus, fit.validation or fit.left_out
-    split = corpus.gold_labels("train").take(fit.rows) if fit.validation is None else corpus.gold_labels("validation")
-    judge = make_judge(given, options, split)
-    calibrated, top = rank_scored(judge, scored, left_out=fit.validation is None)
-    parts, figures = judge_parts(judge, scored), judge.figures(top)
-    save_combination(given, build_combination(judge, calibrated, fit.scorers), calibrated, parts, fit)
-    return AloneResult(
-        fit=fit,
-        split=split.name,
-        figures=figures,
-        parts=parts,
-        calibrated=calibrated,
-        threshold=judge.save_thresholds(top, options.tune, given.session, corpus.labels.hash),
-        conditions=judge.conditions,
-    )
 
 
 def fit_chosen(given: StageInputs, options: FinetuneOptions) -> FusionFit | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -64,6 +64,7 @@ class Anchor:
         return self.weight * max(0.0, 1.0 - epoch / max(1, self.epochs))
 
 
+@dataclass
 class FineTuning:
     """Loss of one micro-batch of stage 2 (`plant_cli.training.loop.BatchLoss`).
 
@@ -75,35 +76,27 @@ class FineTuning:
     the hardest once more with it.
     """
 
-    def __init__(
-        self,
-        network: Network,
-        reader: HiddenReader,
-        split: Split,
-        loss: LabelLoss,
-        hardware: Hardware,
-        anchor: Anchor | None = None,
-        *,
-        sparse: bool = False,
-        candidates: ShortlistedLabels | None = None,
-    ) -> None:
-        self.network = network
-        self.reader = reader
-        self.gold = split.gold
-        self.loss = loss
-        self.hardware = hardware
-        self.anchor = anchor
-        self.candidates = candidates
+    network: Network
+    reader: HiddenReader
+    split: Split
+    loss: LabelLoss
+    hardware: Hardware
+    anchor: Anchor | None = None
+    sparse: bool = field(default=False, kw_only=True)
+    candidates: ShortlistedLabels | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        candidates, loss = self.candidates, self.loss
         self.all_count = candidates is not None and candidates.most <= loss.hard_negatives
         self.random = loss.random_negatives
         if candidates is not None and self.all_count:
             self.random = -(-loss.random_negatives * candidates.most // loss.hard_negatives)
-        self.twice = not self.all_count and (sparse or candidates is not None)
+        self.twice = not self.all_count and (self.sparse or candidates is not None)
 
     def __call__(self, rows: Rows, *, epoch: int, seed: int) -> tuple[Tensor, float]:
         """The mean loss over some documents, and how many these are."""
         reading = self.reader.read(rows)
-        targets = send(torch.from_numpy(self.gold[rows].toarray().astype(np.float32)), reading.mask.device)
+        targets = send(torch.from_numpy(self.split.gold[rows].toarray().astype(np.float32)), reading.mask.device)
         with self.hardware.autocast():
             if isinstance(self.network.decoder, GroupedDecoder):
                 reading = read = self.network.decoder.read_groups(reading)
@@ -397,8 +390,9 @@ def _train(given: Inputs, options: FinetuneOptions, setup: Setup, step: FineTuni
     # only planted attention has an order of words that is worth another sharpness
     by_default = SHARPNESSES if options.init == "planted" else (1.0,)
     factors = by_default if options.sharpness is None else (options.sharpness,)
-    of_prototypes: dict[str, Any] = {"seed": given.machine.seed, "batch": room, "session": given.session}
-    prototypes = Prototypes(setup.network, setup.train, setup.hardware, **of_prototypes) if planted else None
+    prototypes = None
+    if planted:
+        prototypes = Prototypes(setup.network, setup.train, setup.hardware, seed=given.machine.seed, batch=room, session=given.session)
 
     def start() -> dict[str, float]:
         assert prototypes is not None
