@@ -389,8 +389,8 @@ def _explain_values(lines: Sequence[Numbered], path: Path, place: str = "line") 
             if value is not None and type(seen) is not type(value):
                 what, expected = f"'{shorten(key)}' is of type {type(value).__name__}", f"{type(seen).__name__}, as in {place} {first}"
                 break
-    expected, todo = expected, f"mend or remove that {place}"
-    return DataError(f"{place} {number} cannot be read: {what}", where=f"{path}, {place} {number}", expected=expected, todo=todo)
+    where, todo = f"{path}, {place} {number}", f"mend or remove that {place}"
+    return DataError(f"{place} {number} cannot be read: {what}", where=where, expected=expected, todo=todo)
 
 
 def _read_one_object(path: Path, encoding: str | None, head: str) -> pl.DataFrame | None:
