@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from plant_cli.runs.machine import limit_spinning
 
@@ -21,6 +22,8 @@ SIZES = {"vocab_size": len(WORDS), "hidden_size": 32, "num_hidden_layers": 2, "n
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # several processes share the cores
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+settings.register_profile("shared machine", deadline=None)  # a slow example is no fault
+settings.load_profile("shared machine")
 limit_spinning()  # as the command does, before torch is loaded
 os.environ["HF_HUB_OFFLINE"] = "1"  # for this process and those that tests start
 if os.environ.get("PLANT_TEST_CARD") != "1":  # the expected figures are a processor's

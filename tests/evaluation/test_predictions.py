@@ -196,7 +196,7 @@ def test_our_own_tables_are_no_format_of_others(gold, save, good, tmp_path):
     assert read_foreign(save(good), gold, Numbering()).form is None
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.dictionaries(st.sampled_from("abcd"), st.floats(0.001, 1), max_size=4), min_size=5, max_size=5))
 def test_round_trips(rows):
     """Any predictions of the five documents come back from every text format as they were."""
