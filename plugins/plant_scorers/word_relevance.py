@@ -61,11 +61,15 @@ def fit(options: WordsOptions, given: ScorerInput) -> FittedScorer:
     idf = (inverse_frequency(len(documents), frequencies) * weights).astype(np.float32)
     leaves_out = len(documents) > 1 and len(given.rows) > 0
     left_out = no_scores(len(given.rows), given.gold.shape[1])
-    with given.reporter.progress("words", (1 + leaves_out) * given.gold.shape[1], "labels") as task:
-        relevance = measure_relevance(counts, given.gold, positive_information, options.terms, task.advance)
+    with given.reporter.progress("words", given.gold.shape[1], "labels") as task:
+
+        def advance(labels: int) -> None:
+            task.advance(labels / (1 + leaves_out))  # all labels are looked at once, or twice
+
+        relevance = measure_relevance(counts, given.gold, positive_information, options.terms, advance)
         if leaves_out:
             left_out = leave_out_words(
-                counts, given.gold, positive_information, given.rows, min_df=options.min_df, weights=weights, advance=task.advance
+                counts, given.gold, positive_information, given.rows, min_df=options.min_df, weights=weights, advance=advance
             ).matrix
     return FittedScorer(scorer=WordScorer.make(words, idf, relevance, options.exact), left_out=[left_out])
 
