@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from plant_cli.api import BackboneSpec, Request, Result, StepResult, UsageError
-from plant_cli.commands.command_options import QuickstartOptions
-from plant_cli.commands.run import quickstart
+from plant_cli.commands import quickstart
 from plant_cli.testing.contexts import FakeRunner, make_context, make_registry
 
 
@@ -23,13 +22,13 @@ def runner() -> FakeRunner:
 def start(runner: FakeRunner, known: Sequence[BackboneSpec] = (), force: bool = False, resume: bool = False, **options: Any) -> Result:
     request = Request(registry=make_registry(*known), flags={"quickstart": options, "machine": {"seed": 5}})
     context = make_context(runner=runner, request=request, force=force, resume=resume)
-    return quickstart(context, QuickstartOptions(**options))
+    return quickstart.run(context, quickstart.QuickstartOptions(**options))
 
 
 def test_another_recipe_is_refused(runner: FakeRunner) -> None:
     request = Request(registry=make_registry(), recipe="mine.yaml")
     with pytest.raises(UsageError, match="always runs its own recipe"):
-        quickstart(make_context(runner=runner, request=request), QuickstartOptions())
+        quickstart.run(make_context(runner=runner, request=request), quickstart.QuickstartOptions())
 
 
 def encoder(name: str, is_installed: Callable[[], bool] | None) -> BackboneSpec:
