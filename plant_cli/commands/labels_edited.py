@@ -27,6 +27,8 @@ from plant_cli.data.vocabularies import read_respelled, read_titles
 from plant_cli.report.text import show_count
 from plant_cli.runs.folder import CACHE, HEADER_NAME, Run
 from plant_cli.runs.lock import hold_lock
+from plant_cli.scoring.models import has_network
+from plant_cli.training.training_options import FinetuneOptions
 
 OF_EACH_KIND = 5  # edits of a kind in the table
 FEWEST_FOUND = 0.5  # share of the labels in the new vocabulary below which it may be another one
@@ -159,6 +161,8 @@ def apply(context: StageContext, options: LabelsApplyOptions) -> Result:
             "the edited run would take the place of the other", where=f"--run {target}", expected="a new folder", todo="name one: --run NEW"
         )
     rows = read_edit_rows(Path(options.edits))
+    if not options.train:
+        _require_tables(source)
     edits = _check(context, source, rows, options.edits)
     file, kept = target / KEPT_EDITS, [name for name in REMADE if options.train or name != PLANTED]
     if target.exists() and any(target.iterdir()):
@@ -219,6 +223,19 @@ def _check(context: StageContext, source: Run, rows: Sequence[Row], where: str) 
     if not edits.counts:
         raise DataError("there are no edits", where=where, expected="a row for each edit", todo="if nothing changed, nothing is to be done")
     return edits
+
+
+def _require_tables(source: Run) -> None:
+    """Refuse a network whose label tables did not start from prototypes: rows of new labels are computed in their space."""
+    record = source.stage("finetune", None).record()
+    if record is None or not has_network(source.path / "finetune") or FinetuneOptions(**record.options).plants_tables:
+        return
+    raise UsageError(
+        "the label tables of the network did not start from prototypes, so that a new label has no row without training",
+        where=str(source.path / "finetune"),
+        expected="a network trained with --prototypes, which --init planted has by default",
+        todo="train it on for the new labels: plant labels apply --train",
+    )
 
 
 def _find_source(run: Run) -> DataSection:

@@ -208,6 +208,15 @@ def test_a_run_of_scorers_stays_one_and_a_new_run_has_no_labels_to_add(model: Pa
         run_at(tmp_path / "other", "finetune", f"data.path={model.parent / 'corpus'}", "finetune.only_new=true", *CLINIC[1:])
 
 
+def test_a_network_without_prototypes_takes_no_new_label_without_training(model: Path, tmp_path: Path) -> None:
+    sets = (f"data.path={model.parent / 'corpus'}", "finetune.init=random", "finetune.scorers=none", "finetune.epochs=1", *CLINIC[1:])
+    run_at(tmp_path / "net", "finetune", *sets)
+    (tmp_path / "edits.csv").write_text("edit,label,title\nadd,k,cough\n")
+    with pytest.raises(UsageError, match="did not start from prototypes"):
+        apply(tmp_path / "net", tmp_path / "edits.csv", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
 def test_what_cannot_be_edited_changes_nothing(model: Path, tmp_path: Path) -> None:
     edits = tmp_path / "edits.csv"
     edits.write_text("edit,label\nretire,unknown\n")
