@@ -215,7 +215,7 @@ def decide_start(request: Request, step: Step, folder: StageFolder, run: Run, *,
     if record is not None and not done and request.resume and not changes and folder.holds_work():
         return "resume", record
     follows = request.grow and bool(changes) and all(change.startswith((*OF_INPUTS, *OF_GROWTH)) for change in changes)
-    if request.force or not (done or folder.holds_work()) or (done and ((step.spec.looks and not request.resume) or follows)):
+    if request.force or not (done or folder.holds_work()) or (done and ((step.spec.looks and (may_skip or not request.resume)) or follows)):
         return "fresh", record
     if record is None:
         raise _lost_record(folder, command_for(step.spec.name, step.tag, request.run_path))

@@ -16,10 +16,10 @@ CHANGES = "changes:\n  words alone: {finetune: {scorers: [words]}}\n  titles alo
 def ablate(tmp_path):
     """Run `plant ablate` on a small made-up clinic with a recipe of this text."""
 
-    def run(text, **options):
+    def run(text, *, resume=False, **options):
         (tmp_path / "r.yaml").write_text(text)
         flags = {"ablate": {"recipe": str(tmp_path / "r.yaml"), **options}}
-        return run_at(tmp_path / "run", "ablate", CLINIC[0], flags=flags).tables
+        return run_at(tmp_path / "run", "ablate", CLINIC[0], flags=flags, resume=resume).tables
 
     return run
 
@@ -34,6 +34,12 @@ def test_all_systems_are_in_one_table_and_nothing_is_trained_twice(ablate):
     assert {row[0]: row[1] for row in again[1].rows if row[0] != "significance"} == dict.fromkeys(
         ("mig", "finetune", "finetune-words-alone", "finetune-titles-alone"), "unchanged"
     )
+
+
+def test_another_comparison_of_a_shared_run_is_made_anew_also_on_resuming(ablate):
+    ablate("mig: {}\n" + SCORERS + CHANGES)
+    table, _ = ablate("mig: {}\n" + SCORERS + "changes:\n  titles alone: {finetune: {scorers: [titles]}}\n", resume=True)
+    assert [row[0] for row in table.rows] == ["full", "titles alone"]
 
 
 def test_a_change_takes_training_documents_away(ablate, tmp_path):
