@@ -41,6 +41,7 @@ def draw(found: Mapping[str, Mapping[str, Any]], path: Path) -> None:
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xticks([part["documents"] for part in parts], [f"{part['documents']:,}\n{part['labels']:,}" for part in parts], fontsize=8)
+        axes.yaxis.set_major_formatter("{x:,.0f}")
         axes.minorticks_off()
         axes.set_xlabel("training documents, and their labels")
         axes.set_ylabel("processor seconds")
