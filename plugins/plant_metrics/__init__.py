@@ -93,7 +93,7 @@ _FAMILIES: Sequence[tuple[str, str, type[Options], str]] = (
     ("whole-sets", "of_assigned:compute_whole_sets", NoOptions, _WHOLE_SETS),
     ("coverage", "of_ranks:compute_coverage", CoverageOptions, _COVERAGE),
     ("hierarchy", "of_assigned:compute_hierarchical", NoOptions, _HIERARCHY),
-    ("auc", "of_ranks:compute_auc", NoOptions, _AUC),
+    ("auc", "of_all_scores:compute_auc", NoOptions, _AUC),
 )
 
 

@@ -1,29 +1,15 @@
-"""Metrics of ranked labels: of each document, of labels found at all, with rare labels weighted up, and of every score (AUC).
+"""Metrics of ranked labels: of each document, of labels found at all, and with rare labels weighted up.
 
 Gold labels that no training document has are part of |Y|, so that no system looks better for labels it could not know.
 """
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
-from plant_cli.api import MetricInput, MetricValue, WeightedMetric
-from plant_cli.kit import (
-    Floats,
-    Integers,
-    average_auc,
-    count_gold,
-    divide,
-    find_hits,
-    find_predicted,
-    labels_counted,
-    mean_of_documents,
-    pooled_auc,
-    ratio_of_sums,
-)
+from plant_cli.api import MetricInput, MetricValue
+from plant_cli.kit import Floats, Integers, count_gold, divide, find_hits, find_predicted, labels_counted, mean_of_documents, ratio_of_sums
 from plant_metrics import (
     CappedRecallOptions,
     CoverageOptions,
@@ -184,21 +170,3 @@ def _weighted(data: MetricInput, options: PropensityOptions, name: str, discount
         ideal = np.bincount(rows[within], worth[within] * discounts[ranks[within]], len(top)).astype(np.float64)
         values.append(ratio_of_sums(f"{name}@{k}", gains[:, :k].sum(axis=1), ideal))
     return values
-
-
-def compute_auc(data: MetricInput, options: object) -> list[WeightedMetric]:
-    """macro-AUC, the mean over labels that some documents have and others have not, and micro-AUC, of all documents and labels as one pool.
-
-    Both are about the labels that have scores: those of train. A resample averages the labels that it gives both sides.
-    """
-    scores = data.all_scores
-    assert scores is not None, "the family declares needs_all_scores"
-    documents, labels = scores.shape
-    gold = csr_array(data.gold[:, :labels])
-    counts = np.asarray(gold.sum(axis=0))
-    averaged = int(((counts > 0) & (counts < documents)).sum())
-    left_out = f"macro-AUC leaves out {labels - averaged} of {labels} labels: every document has them, or none" if averaged < labels else ""
-    return [
-        WeightedMetric(name="macro-AUC", documents=documents, compute=partial(average_auc, scores, gold), labels=averaged, remark=left_out),
-        WeightedMetric(name="micro-AUC", documents=documents, compute=partial(pooled_auc, scores, gold)),
-    ]
