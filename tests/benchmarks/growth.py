@@ -47,7 +47,8 @@ def draw(found: Mapping[str, Mapping[str, Any]], path: Path) -> None:
         axes.set_ylabel("processor seconds")
 
     drawn = Drawing(name="growth", title="Time from file to ranked labels", caption="", paint=paint)
-    path.write_text(drawn.render()[0], "utf-8")
+    svg, png = drawn.render()
+    path.write_bytes(png if path.suffix == ".png" else svg.encode())
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -57,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--documents", type=int, nargs="+", required=True, help="training documents of each part")
     parser.add_argument("--system", choices=whole.SYSTEMS, nargs="+", required=True)
     parser.add_argument("--json", type=Path, required=True)
-    parser.add_argument("--figure", type=Path, help="an SVG file")
+    parser.add_argument("--figure", type=Path, help="an SVG or PNG file")
     options = parser.parse_args(arguments)
     options.split, options.set = "validation", []
     found: dict[str, Any] = json.loads(options.json.read_text()) if options.json.exists() else {}
