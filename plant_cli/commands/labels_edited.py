@@ -227,7 +227,7 @@ def _check(context: StageContext, source: Run, rows: Sequence[Row], where: str) 
 
 def _require_tables(source: Run) -> None:
     """Refuse a network whose label tables did not start from prototypes: rows of new labels are computed in their space."""
-    record = source.stage("finetune", None).record()
+    record = source.stage("finetune", None).finished()
     if record is None or not has_network(source.path / "finetune") or FinetuneOptions(**record.options).plants_tables:
         return
     raise UsageError(

@@ -22,41 +22,21 @@ from tests.benchmarks.fusions import KEPT, Scored
 COMMAND = "annif"
 STEMMERS = {"en": "english", "es": "spanish", "de": "german", "fi": "finnish"}
 FOR_TITLES = 1_000  # training documents that MLLM learns from
-PROJECTS = """[tfidf]
-name=TF-IDF
+PROJECT = """[{backend}]
+name={backend}
 language={language}
-backend=tfidf
+backend={backend}
 analyzer={analyzer}
 vocab=labels
 limit={limit}
-
-[mllm]
-name=MLLM
-language={language}
-backend=mllm
-analyzer={analyzer}
-vocab=labels
-limit={limit}
-
-[omikuji]
-name=Omikuji, Bonsai-like
-language={language}
-backend=omikuji
-analyzer={analyzer}
-vocab=labels
-limit={limit}
-cluster_balanced=False
-cluster_k=100
-max_depth=3
-
-[ensemble]
-name=Ensemble
-language={language}
-backend=ensemble
-sources=tfidf:1,mllm:2,omikuji:3
-vocab=labels
-limit={limit}
+{settings}
 """
+BACKENDS = {
+    "tfidf": "",
+    "mllm": "",
+    "omikuji": "cluster_balanced=False\ncluster_k=100\nmax_depth=3\n",  # Bonsai-like
+    "ensemble": "sources=tfidf:1,mllm:2,omikuji:3\n",
+}
 
 
 def is_installed() -> bool:
@@ -68,8 +48,9 @@ def train_and_ask(corpus: Corpus, asked: Split, folder: Path) -> tuple[Scored, d
     """Ranked labels of the asked documents; seconds, processor seconds and largest memory (GB) of the commands."""
     train = corpus.split("train")
     language = next((code for code in share_languages(train.texts) if code in STEMMERS), "en")
-    analyzer = f"snowball({STEMMERS[language]})"
-    (folder / "projects.cfg").write_text(PROJECTS.format(language=language, analyzer=analyzer, limit=KEPT), "utf-8")
+    common = {"language": language, "analyzer": f"snowball({STEMMERS[language]})", "limit": KEPT}
+    projects = (PROJECT.format(backend=name, settings=settings, **common) for name, settings in BACKENDS.items())
+    (folder / "projects.cfg").write_text("".join(projects), "utf-8")
     titles = [_one_line(title or name) for name, title in zip(corpus.labels.ids, corpus.labels.titles, strict=True)]
     _write(folder / "labels.tsv", (f"<{_address(label)}>\t{title}" for label, title in enumerate(titles)))
     _write(folder / "train.tsv", _list_documents(train, range(len(train))))
