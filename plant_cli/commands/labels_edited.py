@@ -221,7 +221,7 @@ def _check(context: StageContext, source: Run, rows: Sequence[Row], where: str) 
     }
     edits = make_edits(rows, where, index | others)
     if not edits.counts:
-        raise DataError("there are no edits", where=where, expected="a row for each edit", todo="if nothing changed, nothing is to be done")
+        raise DataError("there are no edits", where=where, expected="a row for each edit", todo="add a row; without edits the model stays")
     return edits
 
 
