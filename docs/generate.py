@@ -220,8 +220,9 @@ def entries(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def lower_first(text: str) -> str:
-    """A sentence as it stands behind a colon; abbreviations and single letters stay as they are."""
-    return text[:1].lower() + text[1:] if text[1:2].islower() or text.startswith("A ") else text
+    """A sentence as it stands behind a colon; abbreviations, names such as AdamW and single letters stay as they are."""
+    word = text.partition(" ")[0]
+    return text[:1].lower() + text[1:] if word[1:].islower() or word == "A" else text
 
 
 def fields_of(value: type) -> Iterator[tuple[str, str]]:

@@ -436,7 +436,7 @@ SPECS = (
     of_a_model(
         name="serve",
         group="Begin",
-        summary="Trained models behind HTTP: a web page, a JSON API, and the paths of Annif's.",
+        summary="Trained models behind HTTP: a web page, a JSON API, and the paths of Annif's API.",
         options=options.ServeOptions,
         run="plant_cli.commands.serve:run",
         check="plant_cli.commands.requirements:require_server",

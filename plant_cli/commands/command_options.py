@@ -90,7 +90,7 @@ class DiffOptions(Options):
 
     systems: list[str] = option(
         ...,
-        "A and B, the systems to compare: a folder in the run (finetune-baseline), a tag, the folder of another run, or predictions. "
+        "Systems A and B to compare: a folder in the run (finetune-baseline), a tag, the folder of another run, or predictions. "
         "Harm is what B does worse than A.",
         argument=True,
         path=True,
@@ -155,7 +155,7 @@ class MigOptions(Options):
     )
     allow_leakage: bool = option(False, "Count validation and test documents as well, as the authors' code does: figures are too good.")
     memory: str = option("2GB", "Memory for the blocks of labels under way, such as 500MB.", pattern=SIZE_PATTERN)
-    jobs: int | None = option(None, "Threads (default: --threads, else all cores).", ge=1)
+    jobs: int | None = option(None, "Threads that count (default: --threads, else all cores).", ge=1)
     shard: str | None = option(None, "Only count, and only this share of train, such as 2/4; see --merge.", pattern=SHARE_PATTERN)
     merge: tuple[str, ...] = option((), "Add up what --shard wrote: a folder, or a pattern such as 'shards/*/mig' (repeatable).", path=True)
 
@@ -468,7 +468,7 @@ class ExplainOptions(Options):
     html: str | None = everyday(None, "Also write a page: one HTML file without scripts.", min_length=1, value="FILE")
     measure: SplitName | None = option(
         None,
-        "Instead: how much the scores of this split's gold labels rest on the marked words, and how well these agree with gold spans; "
+        "Measure instead, on this split, how much scores of gold labels rest on the marked words and how well these agree with gold spans; "
         "beside them the best words by attention, gradient, relevance and each scorer.",
     )
     scored: int = option(200, "Documents, drawn at random, that --measure scores without the words and with them alone.", ge=1)

@@ -199,7 +199,7 @@ class FinetuneOptions(TrainingOptions):
     epochs: int = option(10, "Passes over train at most.", level="everyday", ge=1)
     rate_attention: float = option(1e-3, "Peak learning rate of label queries and attention maps.", gt=0)
     network: bool = option(True, "Train a network, not only scorers. Without one the model is ready in seconds.", level="everyday")
-    only_new: bool = option(False, "Train nothing: new labels get rows in the network, as `plant labels apply` asks for; all else stays.")
+    only_new: bool = option(False, "Give new labels rows in the network, as `plant labels apply` asks for, and train nothing.")
     only_if_better: bool = option(False, "Keep the network only if it adds: gain in MAP on validation above 0 (95%).", level="everyday")
     allow_missing: bool = option(False, "Leave a scorer out that fails, with a warning, instead of stopping.")
     patience: int | None = option(None, f"Epochs without a better validation value before training stops. {PATIENCE.help}", ge=1)
