@@ -272,11 +272,11 @@ class DataSection(Options):
         "Also index labels that have a title but no training document: the scorer titles can suggest them. Deprecated labels are left out. "
         "A network learns them from their titles.",
     )
-    evidence: str | None = option(None, "Gold evidence: a table of doc_id, label, start, end (default: one beside the corpus).", path=True)
+    evidence: str | None = option(None, "A table of gold evidence (doc_id, label, start, end; default: one beside the corpus).", path=True)
     keep_labels: str | None = option(None, "Keep labels by their training documents: top:50, rare:50, or a range such as 1-5 or 10-.")
     label_scope: Literal["targets", "documents"] = option(
         "targets",
-        "targets: --keep-labels removes all other labels; documents: a document with one of the kept labels keeps all of its own.",
+        "What --keep-labels keeps of a document. targets: the kept labels alone; documents: all labels, if one of them is kept.",
     )
     keep_unlabelled: bool = option(False, "Keep documents that have none of the kept labels.")
     train_share: float = option(1.0, "Share of the training documents to use.", gt=0, le=1)
@@ -295,7 +295,7 @@ class DataSection(Options):
     rejects: str | None = option(None, "A TSV file for the rows that cannot be read, with their lines and what is wrong.", path=True)
     analyser: str = option(
         "auto",
-        "What counts as a word: lemmas (dictionaries of simplemma), stems (Snowball), another analyser, or none: the lower-cased words "
+        "Which forms count as one word: lemmas (dictionaries of simplemma), stems (Snowball), another analyser, or none: lower-cased words "
         "themselves. auto: lemmas, else stems, in languages where they help; the language is detected from the texts.",
     )
     words: WordRule | None = option(
