@@ -296,7 +296,7 @@ class DataSection(Options):
     analyser: str = option(
         "auto",
         "Which forms count as one word: lemmas (dictionaries of simplemma), stems (Snowball), another analyser, or none: lower-cased words "
-        "themselves. auto: lemmas, else stems, in languages where they help; the language is detected from the texts.",
+        "as they are. auto: lemmas, else stems, in languages where they help; the language is detected from the texts.",
     )
     words: WordRule | None = option(
         None,
