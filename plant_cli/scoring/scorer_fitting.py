@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -39,6 +40,7 @@ from plant_cli.scoring.top_labels import Rows
 
 DOCUMENTS_LEFT_OUT = 1000  # training documents whose left-out scores teach the weights
 DOCUMENTS_FOR_A_NOTE = 30  # documents from which on it is noted that a scorer tells no labels apart
+_WORD = re.compile(r"[^\W\d_]{3}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +117,7 @@ def _gather_input(train: Split, words: Documents, labels: LabelIndex, analyser: 
     sample = np.random.default_rng(seed).permutation(len(train))[:DOCUMENTS_LEFT_OUT]
     names: list[Sequence[str]] = []  # words of the title and the other names of each label, each name once
     label_of: list[int] = []
-    for label, (title, others) in enumerate(zip(labels.titles, labels.alternatives, strict=True)):
+    for label, (title, others) in enumerate(zip(_find_titles(labels, reporter), labels.alternatives, strict=True)):
         spelt = [name for name in dict.fromkeys(tuple(analyser.spell(name or "")) for name in (title, *others)) if name]
         names += spelt
         label_of += [label] * len(spelt)
@@ -132,6 +134,22 @@ def _gather_input(train: Split, words: Documents, labels: LabelIndex, analyser: 
         rows=np.sort(sample).astype(np.int64),
         reporter=reporter,
     )
+
+
+def _find_titles(labels: LabelIndex, reporter: Reporter) -> Sequence[str | None]:
+    """The titles of labels; where no label has one and most ids are words, the ids."""
+    if any(labels.titles) or any(labels.alternatives):
+        return labels.titles
+    words = [label for label in labels.ids if _is_of_words(label)]
+    if len(words) <= len(labels.ids) / 2:
+        return labels.titles
+    reporter.note(f"no label has a title, but most ids are words, such as '{words[0]}': scorers read them as titles")
+    return labels.ids
+
+
+def _is_of_words(label: str) -> bool:
+    """Whether an id is not an address, has three letters in a row, and more letters than other characters."""
+    return "://" not in label and _WORD.search(label) is not None and 2 * sum(map(str.isalpha, label)) > len(label)
 
 
 def _fit(spec: ScorerSpec, options: Options, given: ScorerInput, others: ScorerInput | None, kept: KeptScorers | None) -> Fitted:

@@ -171,6 +171,31 @@ def test_without_titles_their_scorer_is_left_out() -> None:
     assert fit_scorers(chosen, split, split_words(split.texts), labels, PLAIN, SilentReporter(), seed=0) is None
 
 
+@pytest.mark.parametrize(
+    ("ids", "titled"),
+    [
+        (["pyrexia", "leg fracture", "dry_cough", "T81"], True),
+        (["pyrexia", "leg fracture", "A01.1", "T81"], False),  # no more than half are words
+        (["gnd:4012341", "gnd:4012342", "gnd:4012343", "gnd:4012344"], False),
+        ([f"http://www.yso.fi/onto/yso/p{number}" for number in range(4)], False),
+    ],
+)
+def test_ids_that_are_words_stand_in_for_titles(ids: list[str], titled: bool) -> None:
+    split, labels = clinic(titles=[None] * 4)
+    reporter = SilentReporter()
+    chosen = [installed().resolve(ScorerSpec, Choice(name=name)) for name in ("words", "titles")]
+    found = fit_scorers(chosen, split, split_words(split.texts), replace(labels, ids=ids), PLAIN, reporter, seed=0)
+    assert found is not None
+    assert [scorer.name for scorer in found.scorers.scorers] == (["words", "titles"] if titled else ["words"])
+    assert any("most ids are words, such as 'pyrexia'" in note for note in reporter.notes) is titled
+    if titled:
+        assert cast(Any, found.scorers.scorers[1].scorer).titles == ("pyrexia", "leg fracture", "dry cough", "t")
+    known = replace(labels, ids=ids, titles=["fever", None, None, None])
+    partly = fit_scorers(chosen, split, split_words(split.texts), known, PLAIN, reporter, seed=0)
+    assert partly is not None
+    assert cast(Any, partly.scorers.scorers[1].scorer).titles == ("fever",)  # with a single title, ids are not read
+
+
 @pytest.mark.parametrize("corpus", [{"documents": 1}, {"documents": 2}, {"documents": 12, "same": True}])
 def test_one_document_and_labels_that_are_all_alike_make_a_model(corpus: dict[str, Any]) -> None:
     fitted = fit(**corpus)
