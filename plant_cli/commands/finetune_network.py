@@ -17,7 +17,7 @@ from plant_cli.network.design import DESIGN_FILE
 from plant_cli.relevance.relevance_table import load_statistics
 from plant_cli.runs.folder import StageFolder
 from plant_cli.runs.run_corpus import read_former_labels
-from plant_cli.training.judging import VALIDATION_METRICS
+from plant_cli.training.judging import NETWORK_METRICS, VALIDATION_METRICS
 from plant_cli.training.materials import Inputs
 from plant_cli.training.stage2 import FineTuned, finetune
 from plant_cli.training.training_options import FinetuneOptions
@@ -65,7 +65,7 @@ def _find_earlier(context: StageContext, *, stays: bool) -> EarlierNetwork | Non
 def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | None) -> Result:
     outcome, quality = reached.training, reached.quality
     recalls = [name for name in outcome.kept if name.startswith("shortlist")]
-    alone = [f"{VALIDATION_METRICS[0]} of the network"] if reached.scorers else []
+    alone = [NETWORK_METRICS[VALIDATION_METRICS[0]]] if reached.scorers else []
     shown = [*VALIDATION_METRICS, *alone, *([quality] if quality else []), *recalls]
     columns = [Column(name="epoch"), Column(name="loss", kind="exact")]
     columns += [Column(name=f"attention {name}" if name == quality else name, kind="points") for name in shown]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from itertools import product
@@ -37,9 +37,11 @@ from plant_cli.runs.recipes import dump_yaml, load_recipe, merge_layers, nest, p
 from plant_cli.runs.runner import RequestRunner, run_stage_below
 from plant_cli.runs.side_by_side import Workers
 from plant_cli.runs.steps import Step, resolve_steps
+from plant_cli.training.judging import NETWORK_METRICS
 
 Values = dict[str, Any]  # of a trial, by key: {"finetune.rate_head": 0.001}
 LOGARITHMIC = 10  # the ratio of its ends from which a range is searched on a logarithmic scale
+SWEEP_METRICS = (*NETWORK_METRICS, *NETWORK_METRICS.values())  # higher is better in each
 BEST = "best.yaml"  # the best recipe, in the run folder
 
 
@@ -90,8 +92,10 @@ def run(context: StageContext, options: SweepOptions) -> Result:
     """Train with many sets of values, and show all with their figure on validation; what is done already is skipped.
 
     Raises:
+        UsageError: training does not measure the metric.
         PlantError: every trial failed; it is the error of the first one.
     """
+    _require_measured(options.metric, SWEEP_METRICS)
     if options.figures is not None:
         require_packages()
     space = _read_space(options)
@@ -188,7 +192,9 @@ def _run_trials(
                 raise outcome
         for trial in [trial for trial in going if not trial.follow(outcomes)]:
             going.remove(trial)
-            trial.figure = None if trial.error is not None else _read_figure(trial.summary, options.metric)
+            if trial.error is None:
+                _require_measured(options.metric, [name for name in SWEEP_METRICS if name in trial.summary])
+                trial.figure = trial.summary[options.metric]
             trial.tell(trial.figure)
             ended.setdefault(trial.folder, trial)
             came = f"{options.metric} {100 * trial.figure:.1f}" if trial.figure is not None else f"failed: {trial.error}"
@@ -269,16 +275,14 @@ def _plan(request: Request, values: Values, name: str) -> tuple[list[Step], Sequ
     return list(steps.values()), sets
 
 
-def _read_figure(summary: Mapping[str, Any], metric: str) -> float:
-    figure = summary.get(metric)
-    if not isinstance(figure, float):
+def _require_measured(metric: str, measured: Collection[str]) -> None:
+    if metric not in measured:
         raise UsageError(
             f"training does not measure '{metric}' on validation",
             where="--metric",
-            expected=f"one of {', '.join(name for name, value in summary.items() if isinstance(value, float))}",
+            expected=f"one of {', '.join(measured)}",
             todo="choose one of these",
         )
-    return figure
 
 
 def _write_best(path: Path, recipe: str, values: Values) -> None:

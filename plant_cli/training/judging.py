@@ -24,6 +24,7 @@ from plant_cli.scoring.top_labels import TopLabels
 
 JUDGING_METRICS = ("map", "precision", "f1")
 VALIDATION_METRICS = ("MAP", "P@5", "micro-F1", "macro-F1")
+NETWORK_METRICS = {name: f"{name} of the network" for name in VALIDATION_METRICS}  # of the network alone, where scorers are beside it
 LABELS_JUDGED = 100  # labels of each document that are judged, and among which thresholds are looked for
 OBJECTIVES: tuple[Objective, ...] = ("micro-F1", "macro-F1")
 TESTED_METRIC, RESAMPLES, LEVEL = "MAP", 1000, 0.95

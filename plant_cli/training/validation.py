@@ -17,7 +17,7 @@ from plant_cli.scoring.calibration import Calibrated, calibrate
 from plant_cli.scoring.fused_scorers import ScoredDocuments
 from plant_cli.scoring.network_scores import FINAL_SCORES, PairCollector, score_documents
 from plant_cli.scoring.top_labels import Scoring, TopLabels
-from plant_cli.training.judging import LABELS_JUDGED, Judge
+from plant_cli.training.judging import LABELS_JUDGED, NETWORK_METRICS, Judge
 from plant_cli.training.materials import Material
 
 FEW_ASSIGNED = "assigned few"
@@ -104,7 +104,7 @@ class Validation:
         alone = self.judge.figures(judged.alone)
         if self.scored is None:
             return alone
-        return {**self.judge.figures(judged.whole), **{f"{name} of the network": value for name, value in alone.items()}}
+        return {**self.judge.figures(judged.whole), **{NETWORK_METRICS[name]: value for name, value in alone.items()}}
 
     def run(self, *, every_label: bool = False) -> Judged:
         """The network as it is now, alone and with the scorers beside it; by all labels, as `predict` scores them, where asked for."""

@@ -94,10 +94,14 @@ def test_what_cannot_be_tried_is_refused(sweep, tmp_path, over, says):
 
 
 def test_an_unknown_figure_and_a_recipe_that_trains_nothing_are_told(sweep, tmp_path):
-    with pytest.raises(UsageError, match="does not measure 'P@7'") as caught:
-        sweep("mig.k=5,10", metric="P@7")
-    assert "MAP" in caught.value.expected
-    assert len(list((tmp_path / "run").glob("finetune*"))) == 1  # the other trial was not trained in vain
+    for unknown in ("P@7", "ECE", "threshold"):  # the last two are in the summary of a training; a high one is not good
+        with pytest.raises(UsageError, match=f"does not measure '{unknown}'") as caught:
+            sweep("mig.k=5,10", metric=unknown)
+        assert "MAP" in caught.value.expected
+    assert not (tmp_path / "run").exists()  # nothing was trained in vain
+    with pytest.raises(UsageError, match="does not measure 'MAP of the network'"):  # there are no scorers beside it
+        sweep("mig.k=5,10", metric="MAP of the network")
+    assert len(list((tmp_path / "run").glob("finetune*"))) == 1
     with pytest.raises(RecipeError, match="trains nothing"):
         sweep("mig.k=5,10", text="mig: {}\n")
 
