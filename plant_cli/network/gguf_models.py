@@ -88,6 +88,8 @@ def _settings(file: GgufFile, kind: str, values: Mapping[str, Any]) -> dict[str,
     wrong = next((name for name, value in found.items() if not isinstance(value, int) or value < 1), None)
     if wrong is not None:
         refuse_gguf(file.path, f"{kind}.{SIZES.get(wrong, 'attention.head_count_kv')} is {found[wrong] or 'missing'}")
+    if found["num_hidden_layers"] > len(file.tensors):
+        refuse_gguf(file.path, f"{kind}.block_count is {found['num_hidden_layers']:,}, and it holds {len(file.tensors)} tensors")
     if "token_embd.weight" not in file.tensors:
         refuse_gguf(file.path, "the tensor token_embd.weight is missing")
     size = values.get("attention.key_length", found["hidden_size"] // heads)
@@ -165,7 +167,10 @@ def _read_tokenizer(file: GgufFile, vocabulary: int) -> Any:
     joined = values.get("model") == "gpt2" and values.get("pre") in WORD_SPLITS and "merges" in values
     scored = values.get("model") == "llama" and len(values.get("scores", ())) == len(tokens or ())
     if tokens and (joined or scored):
-        made = _make_tokenizer(values, joined=joined)
+        try:
+            made = _make_tokenizer(values, joined=joined)
+        except Exception as error:  # tokenizers has no class of its own for what it refuses
+            refuse_gguf(file.path, f"no tokenizer can be made of what it holds: {error}")
     elif beside.is_file():
         made = transformers.AutoTokenizer.from_pretrained(str(beside.parent))
     else:

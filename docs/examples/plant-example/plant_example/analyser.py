@@ -6,9 +6,6 @@ ENDINGS = ("ibus", "orum", "arum", "ius", "ae", "am", "as", "em", "es", "is", "o
 
 
 class LatinStems:
-    def __init__(self, options, language):
-        pass
-
     def reduce(self, word):
         return next((word.removesuffix(end) for end in ENDINGS if word.endswith(end) and len(word) > len(end) + 2), word)
 
@@ -21,6 +18,6 @@ def plant_register_analysers():
             summary="Latin words without their most common endings.",
             languages=("la",),
             phrase="as Latin stems",
-            load=LatinStems,
+            load=lambda options, language: LatinStems(),
         )
     ]

@@ -7,9 +7,6 @@ class SquaredHinge:
     hard_negatives = 0
     random_negatives = 0
 
-    def __init__(self, options):
-        pass
-
     def __call__(self, logits, targets, selected=None):
         counted = self.select(logits, targets) if selected is None else selected
         side = 2 * targets.to(logits.dtype) - 1
@@ -22,4 +19,5 @@ class SquaredHinge:
 
 @hookimpl
 def plant_register_losses():
-    return [LossSpec(name="squared-hinge", summary="Squared hinge loss over all labels.", stage="label", build=SquaredHinge)]
+    summary = "Squared hinge loss over all labels."
+    return [LossSpec(name="squared-hinge", summary=summary, stage="label", build=lambda options: SquaredHinge())]
