@@ -18,10 +18,10 @@ import torch
 from packaging.specifiers import SpecifierSet
 
 from plant_cli.api import Column, NoOptions, PluginRecord, Result, StageContext, Table
+from plant_cli.registry import OWN_DISTRIBUTION
 from plant_cli.runs.machine import available_memory, describe_waiting, package_version
 from plant_cli.training.throughput import matrix_rate
 
-DISTRIBUTION = "plant-cli"
 GIB = 1024**3
 LOW_DISK = 5 * GIB
 LOW_MEMORY = 4 * GIB
@@ -101,9 +101,9 @@ def compare_precisions(device: torch.device) -> CheckResult:
 def check_packages() -> Iterator[CheckResult]:
     """The packages `plant` needs, and those its extras need."""
     try:
-        declared = requires(DISTRIBUTION) or []
+        declared = requires(OWN_DISTRIBUTION) or []
     except PackageNotFoundError:
-        yield judge("package", DISTRIBUTION, "not installed", wrong=True, todo="pip install .")
+        yield judge("package", OWN_DISTRIBUTION, "not installed", wrong=True, todo="pip install .")
         return
     for line in declared:
         match = REQUIREMENT.match(line)
@@ -113,7 +113,7 @@ def check_packages() -> Iterator[CheckResult]:
         found = package_version(name)
         label = f"{name} (extra {extra})" if extra else name
         if found is None:
-            target = f"{DISTRIBUTION}[{extra}]" if extra else DISTRIBUTION
+            target = f"{OWN_DISTRIBUTION}[{extra}]" if extra else OWN_DISTRIBUTION
             yield judge("package", label, "missing", wrong=True, todo=f"pip install '{target}'")
         else:
             fits = SpecifierSet(wanted).contains(found, prereleases=True)

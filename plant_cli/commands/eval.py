@@ -21,7 +21,7 @@ from plant_cli.evaluation.marked_words import draw_marked, measure_marks
 from plant_cli.evaluation.measures import Conditions, Evaluation, evaluate, measure_parts, write_document_table, write_label_table
 from plant_cli.evaluation.metric_tables import describe_conditions, make_metric_tables, record_intervals, record_metrics, tabulate_marks
 from plant_cli.evaluation.reliability import describe_calibration, measure_reliability
-from plant_cli.evaluation.results import Bound, MarkedWords, check_gates, parse_gates
+from plant_cli.evaluation.results import METRICS, PER_DOCUMENT_FILE, PER_LABEL_FILE, Bound, MarkedWords, check_gates, parse_gates
 from plant_cli.evaluation.systems import (
     System,
     choose_families,
@@ -191,10 +191,10 @@ def _write(
         content["marked_words"] = marks.model_dump()
     kept = keep_documents(conditions.gold, conditions.convention)
     doc_ids = [doc_id for doc_id, keep in zip(conditions.gold.doc_ids, kept, strict=True) if keep]
-    write_json(folder / "metrics.json", content)
+    write_json(folder / METRICS, content)
     write_json(folder / "intervals.json", record_intervals(evaluation, conditions))
-    write_label_table(folder / "per_label.tsv", conditions.data, conditions.gold, conditions.level)
-    write_document_table(folder / "per_document.parquet", conditions.data, evaluation.overall, doc_ids, describe_conditions(conditions))
+    write_label_table(folder / PER_LABEL_FILE, conditions.data, conditions.gold, conditions.level)
+    write_document_table(folder / PER_DOCUMENT_FILE, conditions.data, evaluation.overall, doc_ids, describe_conditions(conditions))
     return Result(
         tables=[
             *make_metric_tables(evaluation, conditions, describe_calibration(reliability), parts),

@@ -25,7 +25,7 @@ from plant_cli.data.loading import load_dataset
 from plant_cli.data.tables import collect, guard_cells, output_format, scan_table, write_table
 from plant_cli.data.vocabularies import read_respelled, read_titles
 from plant_cli.report.text import show_count
-from plant_cli.runs.folder import CACHE, HEADER_NAME, Run
+from plant_cli.runs.folder import CACHE, HEADER_NAME, RUN_RECIPE, Run
 from plant_cli.runs.lock import hold_lock
 from plant_cli.scoring.models import has_network
 from plant_cli.training.training_options import FinetuneOptions
@@ -260,7 +260,7 @@ def _copy(source: Run, target: Path, rows: Sequence[Row], stages: Sequence[str])
         for name in ("corpus", CACHE, *stages):
             if (source.path / name).is_dir():
                 shutil.copytree(source.path / name, partial / name, ignore=shutil.ignore_patterns(".*"))
-        for name in (HEADER_NAME, "recipe.yaml"):
+        for name in (HEADER_NAME, RUN_RECIPE):
             shutil.copyfile(source.path / name, partial / name)
         write_table(guard_cells(pl.DataFrame(_all_rows(source, rows), schema=dict.fromkeys(EDIT_COLUMNS, pl.String))), partial / KEPT_EDITS)
     with suppress(FileNotFoundError):

@@ -13,6 +13,8 @@ from plant_cli.api.errors import first_names
 from plant_cli.commands.command_options import EditOptions, MigShowOptions
 from plant_cli.data.words import words as find_in
 from plant_cli.relevance.relevance_table import (
+    RELEVANCE_LABELS_FILE,
+    WORDS_FILE,
     LabelEdits,
     read_counted_words,
     read_edits,
@@ -140,7 +142,7 @@ def _check_edit(folder: Path, options: EditOptions, label: str | None, later: La
         if word not in known:
             raise UsageError(
                 f"no training document has the word '{word}' often enough",
-                where=f"{len(known)} words of {folder / 'words.parquet'}",
+                where=f"{len(known)} words of {folder / WORDS_FILE}",
                 expected=near_names(word, known),
                 todo="use a lower-cased word of the vocabulary; `plant mig --min-df 1 --force` keeps rare ones",
             )
@@ -186,7 +188,7 @@ def _find_label(context: StageContext, folder: Path, wanted: str, *, partly: boo
     many = f"{len(rows)} labels have" if len(rows) > 1 else "one label has"
     raise DataError(
         f"{many} '{wanted}' {'as' if match is equal else 'in'} the id or title" if len(rows) else f"no label is named '{wanted}'",
-        where=str(folder / "labels.parquet"),
+        where=str(folder / RELEVANCE_LABELS_FILE),
         expected=expected,
         todo=f"give the complete id of one label, as in `plant mig {'show' if partly else 'edit'} {'-- -ID' if dash else 'ID'}`",
     )

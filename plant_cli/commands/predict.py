@@ -23,7 +23,7 @@ from plant_cli.api import (
 )
 from plant_cli.api.context import with_tag
 from plant_cli.commands.command_options import PredictOptions
-from plant_cli.data.corpus_files import CorpusRecord
+from plant_cli.data.corpus_files import SPLITS_FILE, CorpusRecord
 from plant_cli.data.files import read_size
 from plant_cli.evaluation.gold import join_gold
 from plant_cli.evaluation.systems import find_chosen, locate
@@ -246,7 +246,7 @@ def _refuse_other_corpus(corpus: Corpus, run: Run) -> None:
     what = "label set" if other.label_hash != corpus.labels.hash else "corpus"
     raise DataError(
         f"the run '{run.path}' was trained on another {what}",
-        where=str(run.corpus_path / "splits.json"),
+        where=str(run.corpus_path / SPLITS_FILE),
         expected="the same documents, labels and splits, also of validation: one system must not be tuned on training documents of another",
         todo="train both systems on one corpus (a validation split of its own, or the same --seed, holds out the same documents)",
     )

@@ -15,6 +15,7 @@ from plant_cli.evaluation.gold import Gold, read_gold
 from plant_cli.evaluation.systems import Location, find_judged_tag, find_thresholds, locate
 from plant_cli.evaluation.targets import parse_targets
 from plant_cli.evaluation.threshold_tuning import (
+    DECISIONS,
     are_probabilities,
     choose_on_validation,
     decide_left_out,
@@ -51,7 +52,7 @@ def run(context: StageContext, options: ThresholdOptions) -> Result:
     drawn = {"replicates": options.bootstrap, "level": options.level, "seed": seed}
     content = record_decisions(decided, chosen, {"system": location.name, "target": str(targets), "calibrated": calibrated, **drawn})
     write_thresholds(context.folder, chosen.assign.tolist(), str(targets), gold.label_hash, chosen.review.tolist())
-    write_json(context.folder / "decisions.json", content)
+    write_json(context.folder / DECISIONS, content)
     return Result(
         tables=make_decision_tables(content, {name: given[-1] for name, given in decided.items()}),
         data=content,

@@ -16,7 +16,7 @@ from plant_cli.data.loading import guess_columns
 from plant_cli.data.records import StageRecord
 from plant_cli.evaluation.results import read_metrics
 from plant_cli.runs.changes import refuse_changed_sources
-from plant_cli.runs.folder import HEADER_NAME, Run, StageFolder
+from plant_cli.runs.folder import HEADER_NAME, RUN_RECIPE, Run, StageFolder
 from plant_cli.scoring.predictions import ALL_PARTS
 from plant_cli.training.judging import Gain
 
@@ -56,7 +56,7 @@ class Training:
         """Take all steps that are not finished."""
         request = self.context.request
         flags = {section: dict(given) for section, given in request.flags.items() if section != "train"}
-        if not (self.context.run_path / "recipe.yaml").exists():
+        if not (self.context.run_path / RUN_RECIPE).exists():
             flags["data"] = {**guess_columns(self.context, self.context.data), **flags.get("data", {})}
         self.request = replace(request, recipe=request.recipe or _STEPS, resume=True, flags=flags, deadline=self.deadline)
         path = self.context.run_path

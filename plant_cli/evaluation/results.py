@@ -17,7 +17,7 @@ from plant_cli.api.options import SIZE_PATTERN
 from plant_cli.data.records import Record, read_record, require_recorded
 from plant_cli.evaluation.conventions import CONVENTION_HELP, ConventionName
 
-METRICS = "metrics.json"
+METRICS, PER_LABEL_FILE, PER_DOCUMENT_FILE = "metrics.json", "per_label.tsv", "per_document.parquet"
 
 
 class Bound(Record):

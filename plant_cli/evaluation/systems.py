@@ -14,7 +14,7 @@ import numpy as np
 
 from plant_cli.api import ArtefactError, Choice, DataError, MetricSpec, Options, Reporter, StageContext, UsageError
 from plant_cli.api.context import join_tag, with_tag
-from plant_cli.data.corpus_files import CorpusRecord
+from plant_cli.data.corpus_files import SPLITS_FILE, CorpusRecord
 from plant_cli.evaluation.counters import Floats, ScoreTable
 from plant_cli.evaluation.gold import Gold
 from plant_cli.runs.changes import match_system, refuse_missing_file, split_folder
@@ -155,7 +155,7 @@ def other_system(name: str, run: Path, tag: str | None, gold: Gold, corpus: Path
     if differences:
         raise DataError(
             f"the run '{run}' has another gold {split} split: {'; '.join(differences)}",
-            where=str(run / "corpus" / "splits.json"),
+            where=str(run / "corpus" / SPLITS_FILE),
             expected="the same documents with the same gold labels: nothing else can be compared",
             todo="train both systems on corpora with one test split, or evaluate predictions of that split",
         )

@@ -35,7 +35,7 @@ from plant_cli.evaluation.counters import (
 from plant_cli.evaluation.gold import Gold, describe_gold
 from plant_cli.evaluation.results import Bound
 from plant_cli.evaluation.targets import Target, TargetMeasure, Targets, parse_targets
-from plant_cli.scoring.decisions import ASSIGN, REJECT, REVIEW
+from plant_cli.scoring.decisions import ASSIGN, REJECT, REVIEW, VALIDATION
 
 Objective = Literal["micro-F1", "macro-F1"]
 WITHOUT_PREDICTIONS = 0.5
@@ -43,7 +43,7 @@ DOCUMENTS_FOR_A_THRESHOLD = 20  # validation documents that a label, or a group 
 NEVER = np.inf
 OWN_GROUP = "own"  # the name of a group of one label
 FOLDS = 5
-VALIDATION = "validation"
+DECISIONS = "decisions.json"
 CONVENTION: ConventionName = "xmlrepo"  # every document counts, and also gold labels unseen in train
 Decided = tuple[Mapping[str, Booleans], Predictions, Gold]  # which predictions are assigned, reviewed and rejected [N, K], of which split
 

@@ -18,14 +18,13 @@ from plant_cli.data.records import StageRecord, require_recorded
 from plant_cli.evaluation.comparison import SIGNIFICANCE
 from plant_cli.evaluation.counters import Floats
 from plant_cli.evaluation.gold import Gold
-from plant_cli.evaluation.results import MetricsRecord, read_metrics
+from plant_cli.evaluation.results import PER_DOCUMENT_FILE, PER_LABEL_FILE, MetricsRecord, read_metrics
 from plant_cli.evaluation.systems import locate
+from plant_cli.evaluation.threshold_tuning import DECISIONS
 from plant_cli.report.text import show_count
-from plant_cli.runs.folder import Run
+from plant_cli.runs.folder import HISTORY, Run
 from plant_cli.scoring.decisions import read_thresholds
 
-PER_LABEL_FILE, PER_DOCUMENT_FILE, HISTORY = "per_label.tsv", "per_document.parquet", "history.jsonl"
-DECISIONS = "decisions.json"
 COUNT_COLUMNS = ("train_count", "test_count", "tp", "fp", "fn")
 SHARE_COLUMNS = ("precision", "recall", "F1", "F1_low", "F1_high")
 

@@ -21,6 +21,7 @@ from plant_cli.runs.lock import LOCK_NAME, hold_lock
 VALIDATION_FILE = "validation.parquet"  # predictions for validation, each document calibrated without itself
 CACHE = "cache"  # tokens and hidden states that the stages of a run share
 READER = "reader.txt"  # in a folder of words or hidden states: a hash of what read the texts
+HISTORY = "history.jsonl"  # of a training: a line for each epoch
 CHECKPOINTS_FOLDER = "checkpoints"  # needed to continue a stage, removed when it is finished; not an output
 
 
@@ -186,6 +187,7 @@ class StageFolder:
 
 
 HEADER_NAME = "run.json"
+RUN_RECIPE = "recipe.yaml"  # the recipe that repeats a run
 
 
 class Run:
@@ -257,7 +259,7 @@ class Run:
     @property
     def recipe_path(self) -> Path:
         """The resolved recipe that repeats the run."""
-        return self.path / "recipe.yaml"
+        return self.path / RUN_RECIPE
 
     def bind(self, *, data_hash: str, label_hash: str, sources: dict[str, str]) -> None:
         """Record the corpus that everything in this run is made from."""
@@ -306,7 +308,7 @@ def copy_run(run: Path) -> Iterator[Path]:
 
 
 def _fill(copy: Path, run: Path) -> None:
-    for name in (HEADER_NAME, "recipe.yaml"):
+    for name in (HEADER_NAME, RUN_RECIPE):
         if (run / name).exists():
             shutil.copyfile(run / name, copy / name)
     for file in (run / "corpus").rglob("*"):  # errors of `shutil.copytree` name no file

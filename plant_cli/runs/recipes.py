@@ -16,6 +16,7 @@ import yaml
 import plant_cli
 from plant_cli.api import RecipeError, first_line, near_names
 from plant_cli.data.records import StageRecord
+from plant_cli.runs.folder import RUN_RECIPE
 
 KeyPath = tuple[str, ...]
 DEFAULT_ORIGIN = "default"
@@ -240,7 +241,6 @@ def _fault(what: str, source: str, node: yaml.Node, expected: str, first: str | 
 
 SUFFIX = ".yaml"
 LONGEST_CHAIN = 40
-RUN_RECIPE = "recipe.yaml"  # the recipe that repeats a run, in its folder
 RECIPE_HEADINGS = {"extends", "summary"}  # keys of a recipe that are not sections
 
 

@@ -48,7 +48,7 @@ def open_run_corpus(context: RunContext, run: Run, *, writes: bool) -> StoredCor
             where=str(run.recipe_path),
             expected="the file as `plant` wrote it" if lost else "the corpus, until the first stage has finished",
             todo=("restore it, or name the corpus again, " if lost else "name the corpus again, ")
-            + f"as at the beginning of the run, or with --set data.path=PATH (see `source` in {run.corpus_path / 'splits.json'})",
+            + f"as at the beginning of the run, or with --set data.path=PATH (see `source` in {run.corpus_path / SPLITS_FILE})",
         )
     corpus = open_corpus(run.corpus_path, partial(_load_again, context, run))
     _refuse_other_options(context.data, corpus, run)
@@ -64,7 +64,7 @@ def open_run_corpus(context: RunContext, run: Run, *, writes: bool) -> StoredCor
             )
     for what, file, recorded, now in (
         ("documents", SPLITS_FILE, run.header.data_hash, corpus.data_hash),
-        ("label order", "labels.parquet", run.header.label_hash, corpus.labels.hash),
+        ("label order", LABELS_FILE, run.header.label_hash, corpus.labels.hash),
     ):
         if recorded != now:
             raise ArtefactError(

@@ -41,7 +41,7 @@ from plant_cli.api.options import (
 )
 from plant_cli.api.specs import KINDS, kind_of
 from plant_cli.data.records import StageRecord
-from plant_cli.runs.folder import require_tag
+from plant_cli.runs.folder import HEADER_NAME, require_tag
 from plant_cli.runs.recipes import DEFAULT_ORIGIN, FLAGS, RecipeLayer, merge_layers
 
 
@@ -86,9 +86,6 @@ def write_out(options: Options, components: Components | None) -> dict[str, Any]
     return values
 
 
-RUN_MARK = "run.json"  # the header of a run: every file in its folder, or below, belongs to the run
-
-
 class Consent:
     """What the user allowed in one command: on the command line (`over`), or in a recipe that they named.
 
@@ -98,7 +95,7 @@ class Consent:
     def __init__(self, recipe: RecipeLayer, over: RecipeLayer) -> None:
         files = {Path(origin.rpartition(":")[0]) for origin in recipe.origins.values()}
         folders = {folder for file in files for path in (file.absolute(), file.resolve()) for folder in path.parents}
-        in_run = any((folder / RUN_MARK).exists() for folder in folders)
+        in_run = any((folder / HEADER_NAME).exists() for folder in folders)  # every file in that folder, or below, belongs to the run
         self._values = merge_layers(RecipeLayer() if in_run else recipe, over).values
 
     def require(self, spec: Spec, chosen: Choice, options: Options, where: Path) -> None:

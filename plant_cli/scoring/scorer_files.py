@@ -25,6 +25,7 @@ from plant_cli.network.design import ComponentLookup
 from plant_cli.network.packed_arrays import pack_arrays, unpack_arrays
 from plant_cli.network.tensors import pack_strings, read_tensors, unpack_strings, write_tensors
 from plant_cli.scoring.calibration import Calibration, IsotonicMap
+from plant_cli.scoring.decisions import TRAIN_AGAIN
 from plant_cli.scoring.frequency_linear import FrequencyLinear
 from plant_cli.scoring.fused_scorers import Combination, FusedScorers, NamedScorer, ask
 from plant_cli.scoring.known_words import KnownWords
@@ -35,7 +36,6 @@ KNOWN_WORDS, USUAL = "known_words", ("documents", "enough", "share")
 PACKED = "arrays"  # the mark of a file that says how its arrays are packed
 SHARED_TENSORS, WORD_TENSORS = "_shared", "_words"  # no scorer can have these names
 LARGE_TENSOR = 1 << 16  # bytes from which a tensor is stored once
-TRAIN_AGAIN = "train again: plant finetune --force"
 Tensors = Mapping[str, npt.NDArray[Any]]
 
 

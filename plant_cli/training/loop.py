@@ -18,6 +18,7 @@ from plant_cli.data.files import write_json_lines
 from plant_cli.network.assembly import Network
 from plant_cli.network.hardware import Hardware, free_unused
 from plant_cli.network.reading import Room
+from plant_cli.runs.folder import CHECKPOINTS_FOLDER, HISTORY
 from plant_cli.runs.processes import sharing_mode
 from plant_cli.runs.session import Session, stopped
 from plant_cli.training import checkpointing
@@ -28,15 +29,12 @@ from plant_cli.training.strategies import DataParallel, choose_strategy, refuse_
 from plant_cli.training.training_options import EVERYTHING, Schedule, TrainingOptions
 
 Rows = npt.NDArray[np.int64]
-HISTORY = "history.jsonl"
 UNREAD_SECONDS = 2.0
 """Time between two looks at the losses that a graphics card has counted."""
 SKIPPED_STEPS = 3, 0.05
 """Steps of an epoch that bf16 may spoil, in number and as a share: more end the training."""
 SEEDS = 64
 """Seeds that a step has for its micro-batches; more where these are more."""
-
-
 SLOWER = 0.25
 """A rate that spoils a good start is too high by a factor that differs between backbones: 3 to 6 with the states of a language model."""
 
@@ -178,7 +176,7 @@ class TrainingLoop:
         return False
 
     def _continue(self) -> None:
-        folder = self.session.folder / "checkpoints"
+        folder = self.session.folder / CHECKPOINTS_FOLDER
         if self.processes.first and folder.is_symlink():
             raise ArtefactError(
                 "the folder 'checkpoints' is a link: nothing is written to, or removed from, another folder",
@@ -196,7 +194,7 @@ class TrainingLoop:
 
     def _save(self) -> None:
         self._read_losses()
-        folder = self.session.folder / "checkpoints" if self.processes.first else None
+        folder = self.session.folder / CHECKPOINTS_FOLDER if self.processes.first else None
         weights = {name: p for name, p in self.network.named_parameters() if name in self.names}
         checkpointing.save_checkpoint(folder, weights, self.strategy.state(keep=self.processes.first), self.position, self.best)
         self.saved = time.monotonic()
@@ -372,7 +370,7 @@ class TrainingLoop:
     def _stop(self) -> None:
         self._save()
         done = f"in epoch {self.position.epoch + 1} after {self.position.step} steps; a checkpoint is saved"
-        raise stopped(done, str(self.session.folder / "checkpoints"), "")
+        raise stopped(done, str(self.session.folder / CHECKPOINTS_FOLDER), "")
 
     def _refuse_nan(self, rows: Rows, step: int) -> None:
         first = ", ".join(str(row) for row in rows[:8]) + (" …" if len(rows) > 8 else "")
