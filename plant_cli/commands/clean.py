@@ -21,7 +21,7 @@ def clean_run(context: StageContext, options: CleanOptions) -> Result:
     total = sum(size for *_, size in found)
     done = "would be freed; nothing was removed" if options.dry_run else "freed"
     table = Table(
-        title=f"{run.path}",
+        title=str(run.path),
         columns=[Column(name="file or folder"), Column(name="what it is"), Column(name="size", kind="exact")],
         rows=[[str(file.relative_to(run.path)), name, show_size(size)] for name, file, size in found],
         notes=[f"{show_size(total)} {done}"],

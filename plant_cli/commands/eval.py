@@ -41,8 +41,6 @@ from plant_cli.scoring.predictions import ALL_PARTS, NETWORK, list_parts
 DRAWN_DOCUMENTS = "documents with gold spans, drawn at random in the first thousands of the split; `plant explain --measure` takes all"
 PartBounds = dict[str, dict[str, Bound]]
 Reliabilities = dict[str, dict[str, Any]]
-
-
 SUMMARY_METRICS = ("P@1", "P@5", "nDCG@5", "R@50", "micro-F1", "macro-F1")  # in the record of the stage
 
 COMPARE = "plant finetune --init random --tag baseline, then plant significance finetune finetune-baseline"
@@ -132,7 +130,7 @@ def _measure_words(context: StageContext, options: EvalOptions) -> MarkedWords |
 
 
 def _find(context: StageContext, options: EvalOptions, gold: Gold) -> System:
-    chosen = None if options.thresholds is None else find_chosen(context, options.thresholds)
+    chosen = find_chosen(context, options.thresholds)
     if options.predictions is not None:
         system = file_system(Path(options.predictions), options.threshold)
     else:

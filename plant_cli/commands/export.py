@@ -29,7 +29,7 @@ from plant_cli.data.files import hash_file, replacing_folder, write_json
 from plant_cli.data.languages import describe_languages
 from plant_cli.data.records import Facts, StageRecord
 from plant_cli.network.assembly import WEIGHTS, Network, load_network
-from plant_cli.network.onnx_graphs import describe_windows, measure_graphs, quantise_graphs, require_onnx, write_graphs
+from plant_cli.network.onnx_graphs import BEST_COMPARED, describe_windows, measure_graphs, quantise_graphs, require_onnx, write_graphs
 from plant_cli.report.model_card import write_model_card
 from plant_cli.runs.folder import CHECKPOINTS_FOLDER, HEADER_NAME, VALIDATION_FILE, Run, StageFolder, current_time
 from plant_cli.runs.recipes import dump_yaml
@@ -161,7 +161,7 @@ def _write_graphs(network: Network, folder: Path, corpus: Corpus, reporter: Repo
     if numbers == "int8":
         quantise_graphs(folder)
         furthest, same = measure_graphs(network, folder, texts)
-    agree = f"probabilities of the network move by {furthest:.2g} at most, and {same:.1%} of its 10 best labels stay"
+    agree = f"probabilities of the network move by {furthest:.2g} at most, and {same:.1%} of its {BEST_COMPARED} best labels stay"
     reporter.note(f"ONNX in {numbers}: {agree} ({len(texts)} {source})")
     return {"onnx": {"folder": GRAPHS, "numbers": numbers, "measured": f"{agree}, on {len(texts)} {source}", **describe_windows(network)}}
 
@@ -193,9 +193,9 @@ def _writable(options: ExportOptions, *, force: bool) -> Path:
     """The folder to write: empty, or with --force an earlier export."""
     target = Path(os.path.expanduser(options.folder)).absolute()
     empty = not target.exists() or (target.is_dir() and not any(target.iterdir()))
-    if empty or (force and (target / CARD).is_file()):
-        return target
     export = (target / CARD).is_file()
+    if empty or (force and export):
+        return target
     raise UsageError(
         f"{'an earlier export' if export else 'something other than an export'} is in the way",
         where=str(target),

@@ -69,7 +69,7 @@ def run(context: StageContext, options: PredictOptions) -> Result:
         require_every_score(options)
         require_room(context.folder, len(split), len(corpus.labels), read_size(options.auc_disk))
 
-    thresholds = None if options.thresholds is None else find_chosen(context, options.thresholds)
+    thresholds = find_chosen(context, options.thresholds)
     proposed = {}
     if options.shortlist is not None and options.leaves_out:
         if not has_network(folder):
@@ -164,7 +164,7 @@ def average_systems(context: StageContext, options: PredictOptions) -> Result:
             expected="a tag that no network of this run has",
             todo="--tag ensemble",
         )
-    thresholds = None if options.thresholds is None else find_chosen(context, options.thresholds)
+    thresholds = find_chosen(context, options.thresholds)
     systems = [_find_member(context, name) for name in options.systems]
     named: dict[Path, str] = {}
     for name, folder, _ in systems:

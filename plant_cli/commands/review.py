@@ -40,7 +40,7 @@ def export_sheet(context: StageContext, options: ReviewExportOptions) -> Result:
     require_free(output, force=context.force)
     whole = sheet_format(output) == ".jsonl"
     new = _open(context, options)
-    opened = open_in(context, None if options.thresholds is None else find_chosen(context, options.thresholds))
+    opened = open_in(context, find_chosen(context, options.thresholds))
     suggesting = Suggesting(
         opened=opened,
         scoring=Scoring(

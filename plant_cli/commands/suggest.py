@@ -35,7 +35,7 @@ def run(context: StageContext, options: SuggestOptions) -> Result:
     """Score new texts and show the best labels, or write them to a table or a sheet; the run does not change."""
     files = _writable(options, force=context.force, speaks=context.request.speak is not None)
     new = _open_texts(context, options, texts_together(context))
-    opened = open_in(context, None if options.thresholds is None else find_chosen(context, options.thresholds))
+    opened = open_in(context, find_chosen(context, options.thresholds))
     if options.why:
         _require_scorers(opened.model)
     suggesting = Suggesting(

@@ -129,10 +129,10 @@ class StoppableTask:
 STRIDE = 16  # of the sample by which values that are surely too small are recognised
 
 
-def find_largest(values: npt.NDArray[Any], k: int, order: npt.NDArray[np.integer[Any]] | None = None) -> npt.NDArray[np.intp]:
+def find_largest(values: npt.NDArray[Any], k: int, order: npt.NDArray[np.integer[Any]] | None) -> npt.NDArray[np.intp]:
     """Positions of the k largest of more than k values [n], in no order; among equal values those that come first by `order` [n].
 
-    By default they come by position. A sample finds values that are surely too small, so that few are left to partition.
+    Without it they come by position. A sample finds values that are surely too small, so that few are left to partition.
     """
     share = k / STRIDE
     rank = int(share + 3 * share**0.5) + 1  # so many of the sample, three standard deviations more than are expected above

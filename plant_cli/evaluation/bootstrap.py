@@ -85,7 +85,7 @@ def resample(metrics: Sequence[MetricValue], replicates: int, generator: np.rand
 
 
 def measure_and_resample(
-    metrics: Sequence[Metric], replicates: int, generator: np.random.Generator, advance: Advance | None = None
+    metrics: Sequence[Metric], replicates: int, generator: np.random.Generator, advance: Advance | None
 ) -> tuple[Floats, Floats]:
     """Every metric on the documents as they are [metrics], and on the same resamples of them [metrics, replicates]."""
     same = deepcopy(generator)

@@ -237,8 +237,8 @@ def _subtract_documents(a: Metric, b: Metric) -> Floats | None:
     return differences[~np.isnan(differences)]
 
 
-def needed_documents(documents: int, error: float, difference: float = POINT) -> int | None:
-    """How many test documents detect a true difference at p < 0.05 with a power of 80%; None where the difference does not vary.
+def needed_documents(documents: int, error: float) -> int | None:
+    """How many test documents detect a true difference of a point at p < 0.05 with a power of 80%; None where it does not vary.
 
     The standard error of a difference falls with the root of the number of documents. A two-sided test at 5% has a power of 80% where the
     difference is 1.96 + 0.84 standard errors.
@@ -246,9 +246,8 @@ def needed_documents(documents: int, error: float, difference: float = POINT) ->
     Args:
         documents: how many there were.
         error: standard error of the difference between the systems on these.
-        difference: what should be seen, a fraction.
     """
-    return int(np.ceil(documents * (REACH * error / difference) ** 2)) or None
+    return int(np.ceil(documents * (REACH * error / POINT) ** 2)) or None
 
 
 def gate_names(metrics: Iterable[str]) -> list[str]:

@@ -105,7 +105,7 @@ def make_metric_tables(
     return tables
 
 
-def tabulate_marks(of: str, marks: MarkedWords, notes: Sequence[str] = ()) -> Table:
+def tabulate_marks(of: str, marks: MarkedWords, notes: Sequence[str]) -> Table:
     """The words that explain labels, by how they were chosen: what scores lose, where it was measured, and agreement with gold spans."""
     measured = any(one.without.value is not None for one in marks.figures.values())
     columns = [Column(name=name, kind="exact") for name in ("lost without them", "lost with them alone") if measured]

@@ -232,8 +232,10 @@ def find_judged_tag(context: StageContext) -> str | None:
     return plain
 
 
-def find_chosen(context: StageContext, name: str) -> Thresholds:
-    """The thresholds that `plant thresholds` chose. `name`: the folder (`thresholds`, `thresholds-strict`), its tag, or a file."""
+def find_chosen(context: StageContext, name: str | None) -> Thresholds | None:
+    """The thresholds that `plant thresholds` chose, by folder (`thresholds`, `thresholds-strict`), tag or file; None without a name."""
+    if name is None:
+        return None
     path, stage, labels = Path(name), _CHOSEN.fullmatch(name), context.corpus().labels
     if stage is None and path.is_file():
         return read_thresholds(path.parent, labels.hash, len(labels), path.name)

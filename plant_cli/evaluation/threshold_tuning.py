@@ -189,9 +189,7 @@ class ChosenThresholds:
     reached: Booleans  # whether the target can be reached on validation, by group [G]
 
 
-def group_by_frequency(
-    positives: Integers, train_counts: Integers, enough: int = DOCUMENTS_FOR_A_THRESHOLD
-) -> tuple[Integers, tuple[str, ...]]:
+def group_by_frequency(positives: Integers, train_counts: Integers, enough: int) -> tuple[Integers, tuple[str, ...]]:
     """A group for each label with enough documents, and groups of labels about as frequent for the others: group [L], and names [G].
 
     Ranges of training frequency are joined, from rare to frequent, until each has enough; what is left at the end joins the last one.

@@ -256,7 +256,7 @@ def leave_out_positions(queries: Tensor, directions: Tensor, keys: Tensor, value
 
 
 @torch.no_grad()
-def leave_out_normed(queries: Tensor, direction: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, epsilon: float = 1e-5) -> Tensor:
+def leave_out_normed(queries: Tensor, direction: Tensor, keys: Tensor, values: Tensor, mask: Tensor, *, epsilon: float) -> Tensor:
     """The same of `normed_attention`: the mean of the values without each position is layer-normalised; label by label."""
     logs = weigh_together(unscale(queries.double(), keys.double()), keys.double(), mask, 1)[:, 0]
     exact, losses = values.double(), torch.zeros_like(logs)

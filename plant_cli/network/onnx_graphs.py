@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 ENCODER_GRAPH, DECODER_GRAPH = "encoder.onnx", "decoder.onnx"
 OPSET = 17
 TEXTS_SCORED = 8
+BEST_COMPARED = 10  # labels of each text
 
 
 def require_onnx(network: Network | None) -> None:
@@ -155,8 +156,8 @@ class GraphNetwork:
 
 
 @torch.no_grad()
-def measure_graphs(network: Network, folder: Path, texts: Sequence[str], k: int = 10) -> tuple[float, float]:
-    """How far the graphs' probabilities are from the network's at most, and which share of its k best labels are theirs, too."""
+def measure_graphs(network: Network, folder: Path, texts: Sequence[str]) -> tuple[float, float]:
+    """How far the graphs' probabilities are from the network's at most, and which share of its `BEST_COMPARED` labels are theirs, too."""
     graphs, backbone = GraphNetwork(folder, cast("HuggingFaceBackbone", network.backbone)), network.backbone
     network.eval()
     furthest, same = 0.0, []
@@ -165,6 +166,6 @@ def measure_graphs(network: Network, folder: Path, texts: Sequence[str], k: int 
         ours = network.decoder(Reading.of(*backbone.encode(backbone.tokenize(some)))).float()
         theirs = torch.from_numpy(graphs.score(some))
         furthest = max(furthest, float((ours.sigmoid() - theirs.sigmoid()).abs().max()))
-        best, others = (one.topk(min(k, one.shape[1])).indices for one in (ours, theirs))
+        best, others = (one.topk(min(BEST_COMPARED, one.shape[1])).indices for one in (ours, theirs))
         same.append((best[:, :, None] == others[:, None]).any(2).float().mean(1))
     return furthest, float(torch.cat(same).mean())

@@ -44,7 +44,7 @@ def count_batches(documents: Documents) -> Iterator[csr_array]:
         yield counted
 
 
-def join_batches(batches: Sequence[csr_array], vocabulary: Sequence[str], min_df: int, keep: Set[str] = frozenset()) -> Terms:
+def join_batches(batches: Sequence[csr_array], vocabulary: Sequence[str], min_df: int, keep: Set[str]) -> Terms:
     """The words of all documents, from the batches of `count_batches`; arguments as in `count_terms`."""
     counted = csr_array(vstack(batches, format="csr")) if batches else csr_array((0, len(vocabulary)), dtype=np.int32)
     frequency = np.bincount(counted.indices, minlength=len(vocabulary)).astype(np.int64)

@@ -66,7 +66,12 @@ class Workers:
         for done in wait(self._running, timeout=LOOK, return_when=FIRST_COMPLETED).done:
             name, error = self._running.pop(done), done.exception()
             if isinstance(error, BrokenProcessPool):
-                raise _killed(name)
+                raise ResourceError(
+                    f"the process of '{name}' was ended from outside",
+                    where="--jobs",
+                    expected="memory for all processes at once, on the card, too",
+                    todo="run the same command again with --resume and fewer --jobs",
+                )
             if error is None:
                 self._has_corpus = True
                 self._tell(name, done.result())
@@ -150,11 +155,6 @@ def find_awaited(step: Step, steps: Iterable[Step]) -> set[str]:
         found = [join_tag(stage, find_input_tag(names, stage, tag, step.tag)) for tag in (given, None) if step.options.reads_stage(stage)]
         awaited |= {*[name for name in found if name in names][:1]}
     return awaited
-
-
-def _killed(name: str) -> ResourceError:
-    expected, todo = "memory for all processes at once, on the card, too", "run the same command again with --resume and fewer --jobs"
-    return ResourceError(f"the process of '{name}' was ended from outside", where="--jobs", expected=expected, todo=todo)
 
 
 @contextmanager

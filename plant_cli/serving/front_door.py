@@ -6,6 +6,7 @@ import asyncio
 import base64
 import binascii
 import hmac
+import re
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -20,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from plant_cli.serving.refusals import Refusal, answer_refused, unexpected
 from plant_cli.serving.server_metrics import ServerMetrics
 
-OPEN_PATHS = ("/", "/page/", "/api/health")  # without a token: the page asks for it
+OPEN_PATHS = re.compile(r"/|/page/.*|/api/health", re.DOTALL)  # without a token: the page asks for it
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -156,7 +157,7 @@ class FrontDoor:
             )
 
     def _require_token(self, path: str, headers: Mapping[str, str]) -> None:
-        if self._token is None or path in OPEN_PATHS or path.startswith("/page/"):
+        if self._token is None or OPEN_PATHS.fullmatch(path):
             return
         kind, _, given = headers.get("authorization", "").partition(" ")
         if kind.lower() == "basic":  # what programs send for http://name:TOKEN@host

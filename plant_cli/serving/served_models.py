@@ -13,7 +13,6 @@ from threading import Thread
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from plant_cli.api import ArtefactError, PlantError, Request, SilentReporter
 from plant_cli.data.records import StageRecord
@@ -93,19 +92,14 @@ class LoadedModel:
             "labels": len(self.opened.labels),
             "documents": self.documents,
             "parts": self.parts,
-            "assign": _single(thresholds.value),
-            "review": REVIEWED_FROM if thresholds.review is None else None,  # else each label has its own
+            "assign": None if isinstance(thresholds.value, np.ndarray) else _finite(thresholds.value),  # None: each label has its own
+            "review": REVIEWED_FROM if thresholds.review is None else None,  # likewise
             "network": self.network,
         }
 
 
 def _finite(number: float) -> float | None:
     return number if np.isfinite(number) else None
-
-
-def _single(value: float | npt.NDArray[np.float64]) -> float | None:
-    """A threshold that is one for all labels; None where each has its own."""
-    return None if isinstance(value, np.ndarray) else _finite(value)
 
 
 def _remark(text: str, top: TopLabels, row: int) -> str | None:

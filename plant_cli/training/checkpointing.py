@@ -25,6 +25,7 @@ from plant_cli.runs.group import gather_full
 from plant_cli.runs.processes import only_launched
 
 EARLIER = "go on from an earlier checkpoint"
+CHECKPOINTS_KEPT = 2  # the last ones
 
 
 @dataclass(kw_only=True)
@@ -68,7 +69,7 @@ def save_checkpoint(
     position: TrainingState,
     best: Mapping[str, torch.Tensor],
 ) -> None:
-    """Write a checkpoint and drop all but the last two."""
+    """Write a checkpoint and drop all but the last `CHECKPOINTS_KEPT`."""
     if folder is None:
         for tensors in (weights, best):
             _gather(tensors, keep=False)
@@ -83,7 +84,7 @@ def save_checkpoint(
         torch.save(learned, file)
     write_json(checkpoint / "position.json", asdict(position))
     write_mark(checkpoint / CHECKPOINT_MARK)
-    for old in whole_checkpoints(folder)[:-2]:
+    for old in whole_checkpoints(folder)[:-CHECKPOINTS_KEPT]:
         remove(old)
 
 
@@ -146,7 +147,7 @@ def load_checkpoint(
     return None
 
 
-BLOCKS = "▁▂▃▄▅▆▇█"
+BLOCKS, CURVE_WIDTH = "▁▂▃▄▅▆▇█", 40
 PROJECT = "plant"
 
 
@@ -179,12 +180,12 @@ def _quietly(**arguments: Any) -> Accelerator:
         return Accelerator(**arguments)
 
 
-def draw_curve(values: Sequence[float], width: int = 40) -> str:
-    """A line of blocks, lowest value to highest, at most `width` long; neighbours are averaged where there are more values."""
+def draw_curve(values: Sequence[float]) -> str:
+    """A line of blocks, lowest value to highest, at most `CURVE_WIDTH` long; neighbours are averaged where there are more values."""
     finite = [value for value in values if value == value]
     if not finite:
         return ""
-    size = -(-len(finite) // width)
+    size = -(-len(finite) // CURVE_WIDTH)
     means = [sum(finite[i : i + size]) / len(finite[i : i + size]) for i in range(0, len(finite), size)]
     low, high = min(means), max(means)
     step = (high - low) / (len(BLOCKS) - 1) or 1.0

@@ -39,9 +39,10 @@ from plant_cli.api.context import Cell
 from plant_cli.api.options import FIXED_SEED
 from plant_cli.data.words import number_words
 from plant_cli.network.answers import encode, tokenize
-from plant_cli.network.assembly import ComponentLookup, Network, assemble, find_design
+from plant_cli.network.assembly import Network, assemble
 from plant_cli.network.candidates import score_pairs
 from plant_cli.network.compute import TOKEN_MULTIPLE, round_up
+from plant_cli.network.design import ComponentLookup, find_design
 from plant_cli.network.hardware import Hardware, peak_allocated
 from plant_cli.network.profile import HuggingFaceOptions
 from plant_cli.network.quantization import short_parameters
@@ -53,6 +54,7 @@ from plant_cli.relevance.relevance_table import RELEVANCE_FILE, write_relevance
 from plant_cli.runs.machine import peak_memory_gb, resident_memory
 from plant_cli.scoring.forecast import TOLD_FROM, Forecast
 from plant_cli.scoring.scorer_fitting import fit_scorers
+from plant_cli.training.checkpointing import CHECKPOINTS_KEPT
 from plant_cli.training.materials import make_steps, micro_sizes, padding_share
 from plant_cli.training.optimiser import Rates, factors, make_groups, unfreeze
 from plant_cli.training.throughput import count_operations, time_fastest
@@ -61,7 +63,6 @@ from plant_cli.training.training_options import EVERYTHING, Schedule
 DOCUMENTS_SAMPLED = 1000  # documents that are tokenised, counted, or that scorers are fitted on
 TRIED_ON_PROCESSORS = 1_000_000_000  # parameters of the largest network whose step is measured on a processor
 MOMENTS_PER_NUMBER = 2  # numbers that AdamW keeps for each that is trained
-CHECKPOINTS_KEPT = 2  # that are kept
 EQUAL = Rates(head=1.0, boost=1.0, attention=1.0, backbone=1.0)
 GB = 1e9
 MEASURE = "train it for one epoch and see `peak_memory_gb` in stage.json"

@@ -18,6 +18,7 @@ from plant_cli.data.changed_labels import read_label_edits
 from plant_cli.data.corpus_files import CorpusRecord
 from plant_cli.data.files import read_size
 from plant_cli.data.training_part import TrainingPart
+from plant_cli.evaluation.threshold_tuning import Objective
 from plant_cli.network.design import ComponentLookup
 from plant_cli.runs.dask_workers import working_at
 from plant_cli.runs.folder import CHECKPOINTS_FOLDER
@@ -142,9 +143,7 @@ def _keep(given: StageInputs) -> KeptScorers:
 
 
 def rank_scored(judge: Judge, scored: ScoredDocuments, *, left_out: bool = False) -> tuple[Calibrated, TopLabels]:
-    """Calibrate scorers without a network on a split, and list their best labels for it.
-
-    Each document is ranked by weights fitted on the other folds.
+    """Calibrate scorers without a network on a split, and rank their best labels there, each document by weights fitted on the other folds.
 
     Pairs that no scorer lists come after those that one does. `left_out`: the split is train and the scores are left-out ones.
     """
@@ -166,8 +165,8 @@ def build_combination(judge: Judge, calibrated: Calibrated, scorers: FusedScorer
 
 def make_judge(given: StageInputs, options: FinetuneOptions, split: Split) -> Judge:
     """What measures scores of a split."""
-    objective = "micro-F1" if options.tune == "micro-F1" else "macro-F1"
-    judge = Judge(split, given.corpus.labels, given.corpus.sizes["train"], find_families(given.component), objective)  # type: ignore[arg-type]
+    objective: Objective = "micro-F1" if options.tune == "micro-F1" else "macro-F1"
+    judge = Judge(split, given.corpus.labels, given.corpus.sizes["train"], find_families(given.component), objective)
     judge.excluded = find_excluded(options.exclude, given.corpus.labels)
     return judge
 

@@ -238,7 +238,7 @@ def _remark(reader: CorpusReader, count: int, what: str) -> None:
         reader.remarks.append(f"{count:,} {what}: left out")
 
 
-def clean(text: str, how: Literal["e23", "caml", "none", "alpha"], *, mask: bool = False) -> str:
+def clean(text: str, how: Literal["e23", "caml", "none", "alpha"], *, mask: bool) -> str:
     """A note as the literature prepares it; with `mask`, de-identified parts (`[**…**]`, `___`) are replaced by a blank first.
 
     `e23`: lower case, letters and digits, without runs of numbers between blanks (Edin et al. 2023); `caml`: lower-cased words
