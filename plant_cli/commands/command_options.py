@@ -339,8 +339,12 @@ class ReportOptions(Options):
         path=True,
     )
     output: str = everyday("report.html", "The page, one HTML file that fetches nothing.", short="-O", min_length=1, value="FILE")
-    figures: str | None = everyday(None, "Also write figures (SVG, PNG) and the headline (LaTeX, Markdown).", min_length=1, value="FOLDER")
-    tables: str | None = option(None, "Where the headline is written (default: the folder of the figures).", min_length=1, value="FOLDER")
+    figures: str | None = everyday(
+        None, "Also write figures (SVG, PNG) and the main metrics (LaTeX, Markdown).", min_length=1, value="FOLDER"
+    )
+    tables: str | None = option(
+        None, "Where the table of main metrics is written (default: the folder of the figures).", min_length=1, value="FOLDER"
+    )
     documents: int = everyday(10, "Documents shown with their evidence, by the model. 0: no text on the page.", ge=0, le=MOST_DOCUMENTS)
     paper: bool = option(False, "Mark the differences that `plant significance` recorded by the published rule.")
 
