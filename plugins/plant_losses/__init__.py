@@ -45,7 +45,7 @@ class LabelLossOptions(Options):
 class FocalOptions(LabelLossOptions):
     """Options of the stage 2 loss `focal-hnm`."""
 
-    gamma: float = option(2.0, "How strongly pairs that are already right are turned down.", ge=0)
+    gamma: float = option(2.0, "How strongly easy pairs are down-weighted (focusing parameter γ).", ge=0)
     epsilon: float = option(0.1, "Label smoothing.", ge=0, lt=0.5)
     smoothing: Literal["positive", "literal", "symmetric", "off"] = option(
         "positive", "positive: y(1-e). literal (paper): e for negatives too. symmetric: y(1-e) + e/2."
@@ -62,8 +62,8 @@ class BceOptions(LabelLossOptions):
 class AsymmetricOptions(LabelLossOptions):
     """Options of the stage 2 loss `asymmetric`."""
 
-    gamma_positive: float = option(0.0, "How strongly right positives are turned down.", ge=0)
-    gamma_negative: float = option(4.0, "How strongly right negatives are turned down.", ge=0)
+    gamma_positive: float = option(0.0, "How strongly easy positives are down-weighted.", ge=0)
+    gamma_negative: float = option(4.0, "How strongly easy negatives are down-weighted.", ge=0)
     clip: float = option(0.05, "Negatives below this probability count nothing.", ge=0, lt=1)
 
 
@@ -128,7 +128,7 @@ LABEL = (
     LossSpec(
         name="asymmetric",
         stage="label",
-        summary="Asymmetric loss: easy negatives turned down or dropped.",
+        summary="Asymmetric loss: easy negatives are down-weighted or dropped.",
         options=AsymmetricOptions,
         source="Ridnik et al. 2021",
         build="plant_losses.label_losses:Asymmetric",
