@@ -71,9 +71,8 @@ def _report(reached: FineTuned, options: FinetuneOptions, seed: int, tag: str | 
     columns += [Column(name=f"attention {name}" if name == quality else name, kind="points") for name in shown]
     rows = [[str(e["epoch"] or "start"), e["loss"], *(e[name] for name in shown)] for e in outcome.history]
     conditions = f"{reached.conditions}; seed {seed}"
-    kept = "start" if outcome.best_epoch < 0 else f"epoch {outcome.best_epoch + 1}"
     notes = [
-        f"kept: {kept} by {options.monitor}; {describe_threshold(reached.threshold, options, 'validation')}",
+        f"kept: {outcome.kept_epoch} by {options.monitor}; {describe_threshold(reached.threshold, options, 'validation')}",
         tell_calibration(reached.calibrated),
         *([] if reached.gain is None else [describe_gain(reached.gain, left_out=reached.left_out)]),
         conditions,

@@ -61,8 +61,7 @@ def run(context: StageContext, options: PlanOptions) -> Result:
 def _steps(context: StageContext, recipe: str | None) -> list[Step]:
     """The steps of the recipe that can be planned; without a recipe the next steps of the run."""
     request = context.request
-    over = parse_command(request.sets, request.flags)
-    over = over.only(over.values.keys() - {"plan"})
+    over = parse_command(request.sets, request.flags).without("plan")
     if recipe is None:
         layers, registry = [read_run_recipe(request.run_path), over], request.registry
         return [resolve_step(layers, registry.find(StageSpec, name), None, registry) for name in STAGES]

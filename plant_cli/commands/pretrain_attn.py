@@ -23,14 +23,13 @@ def run(context: StageContext, options: PretrainOptions) -> Result:
 def _report(reached: Planted, conditions: str, tag: str | None) -> Result:
     outcome, name = reached.training, reached.measure
     rows = [[str(e["epoch"] or "start"), e["loss"], e[name], e[f"random {name}"], e["tau"]] for e in outcome.history]
-    kept = "start" if outcome.best_epoch < 0 else f"epoch {outcome.best_epoch + 1}"
     columns = [Column(name="epoch"), Column(name="loss", kind="exact")]
     columns += [Column(name=n, kind="points") for n in (name, "in random order", "Kendall's tau")]
     table = Table(
         title="Attention ranks words by relevance (validation, each document's own labels)",
         columns=columns,
         rows=rows,
-        notes=[f"kept: {kept}; relevance is fitted on train only", conditions, reached.speed.note],
+        notes=[f"kept: {outcome.kept_epoch}; relevance is fitted on train only", conditions, reached.speed.note],
     )
     best = outcome.kept
     return Result(

@@ -59,8 +59,6 @@ class Range:
 
 
 Space = dict[str, Range | list[Any]]  # what is tried for each key
-
-
 Tell = Callable[[float | None], None]  # takes the figure of a trial, or None after a failure
 
 

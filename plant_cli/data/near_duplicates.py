@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+from rensa import RMinHash
 
 from plant_cli.api import Dataset, Reporter, SplitName
 from plant_cli.data.blocks import cut_blocks
@@ -93,8 +94,6 @@ def match_duplicates(signatures: Signatures, read: Callable[[], Iterable[pl.Seri
 
 def sign_texts(texts: pl.Series) -> Signatures:
     """Signatures of some texts."""
-    from rensa import RMinHash
-
     parts = []
     for triples, starts in _hash_triples(texts):
         digests = RMinHash.digest_matrix_from_flat_token_hashes(triples, starts, num_perm=HASHES, seed=0).to_rows()

@@ -86,6 +86,4 @@ CONVENTIONS: Mapping[ConventionName, Convention] = {
         ),
     )
 }
-
-
 CONVENTION_HELP = f"Whose way of scoring: {', '.join(f'{c.name} ({c.origin})' for c in CONVENTIONS.values())}."

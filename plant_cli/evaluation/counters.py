@@ -190,8 +190,6 @@ def compute_value(metric: Metric) -> float:
 _AT = re.compile(r"@(\d+)$")
 AnyMetric = TypeVar("AnyMetric", bound=Metric)
 Families = Sequence[tuple[MetricSpec, Options]]  # each with its options
-
-
 NOT_KEPT = "needs the score of every label, and only the highest were kept"
 
 

@@ -14,6 +14,7 @@ import yaml
 from scipy.sparse import csr_array
 
 from plant_cli.api import ArtefactError, Corpus, LabelIndex, first_line
+from plant_cli.data.corpus_files import LABELS_FILE
 from plant_cli.data.files import replacing
 from plant_cli.data.parquet import panics_as_errors, write_frames, write_parquet
 from plant_cli.data.records import require_recorded, require_same, stamp
@@ -304,7 +305,7 @@ def _refuse_other_labels(path: Path, label_hash: str) -> None:
         what="the relevance",
         todo="run `plant mig --force` for this corpus, or choose another run with --run",
         labels=label_hash,
-        against=path.parents[1] / "corpus" / RELEVANCE_LABELS_FILE,
+        against=path.parents[1] / "corpus" / LABELS_FILE,
     )
 
 

@@ -181,8 +181,6 @@ def _differences(prefix: str, before: Mapping[str, Any], now: Mapping[str, Any])
 OF_INPUTS = ("its input ", "the contents of ", "it judged ", GROWN)  # how changes begin that are not of options
 OF_GROWTH = ("data.", "only_new ")  # and those that `--continue` may bring
 FILES_NAMED = 3  # files in a message
-
-
 Start = Literal["fresh", "resume", "skip"]
 
 

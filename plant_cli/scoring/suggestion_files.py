@@ -34,8 +34,6 @@ ROW_SCHEMA = {
     "why": pl.String,
 }
 LIST_COLUMNS = {"labels": pl.String, "titles": pl.String, "scores": pl.Float64, "bands": pl.String, "why": pl.String}
-
-
 TOOLS = ("annif", "trec", "xml", "npz")
 """Formats of other tools; `xml` is XMLRepository's sparse text, and it and `npz` number the labels."""
 _ENDINGS = {".npz": "npz", ".trec": "trec", ".run": "trec"}

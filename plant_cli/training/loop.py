@@ -75,6 +75,11 @@ class TrainingResult:
     documents_per_second: float
     epoch_seconds: Sequence[float]  # wall-clock time of each epoch since the start or the last resumption, without validation
 
+    @property
+    def kept_epoch(self) -> str:
+        """The best epoch in words."""
+        return "start" if self.best_epoch < 0 else f"epoch {self.best_epoch + 1}"
+
 
 def leaves_losses(hardware: Hardware) -> bool:
     """Whether losses stay on the device for a while, because asking for them would keep it waiting."""

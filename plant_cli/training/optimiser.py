@@ -13,12 +13,10 @@ from torch import Tensor, nn
 from plant_cli.api import ComponentError, SparseDecoder, UsageError
 from plant_cli.network.assembly import Network
 from plant_cli.runs.processes import sharing_mode
-from plant_cli.training.training_options import LayerRates, Schedule, layer_share
+from plant_cli.training.training_options import SPARSE_FROM, LayerRates, Schedule, layer_share
 
 NUMBERS_PER_BLOCK = 1 << 21
 """Numbers of a table that are updated at a time: what an update needs beside the table stays in cache."""
-SPARSE_FROM = 30_000
-"""Labels from which updates are sparse unless the user says otherwise: below, one dense pass is faster and memory is no matter."""
 
 
 def decide_sparse(network: Network, wanted: bool | None, *, selects: bool) -> bool:

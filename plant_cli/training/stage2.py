@@ -44,7 +44,7 @@ from plant_cli.training.planting import AttentionMeasure, Planter, planted_loss
 from plant_cli.training.prototypes import SHARPNESSES, Prototypes
 from plant_cli.training.scorers_alone import build_combination, fit_chosen, judge_parts, make_judge, rank_scored, save_combination
 from plant_cli.training.throughput import Throughput, measure_throughput
-from plant_cli.training.training_options import LEAST_GAIN, PATIENCE, RATE_BOOST, RATE_HEAD, ROLES, FinetuneOptions
+from plant_cli.training.training_options import LEAST_GAIN, PATIENCE, RATE_BOOST, RATE_HEAD, ROLES, SHORTLIST_FROM, FinetuneOptions
 from plant_cli.training.validation import Validation, starts_sparse
 
 Rows = npt.NDArray[np.int64]
@@ -142,8 +142,6 @@ def group_loss(groups: Tensor, loss: LabelLoss, logits: Tensor, targets: Tensor,
     return loss(logits, of_groups, loss.select(logits.detach(), of_groups, draw))
 
 
-SHORTLIST_FROM = 2000
-"""Labels from which a shortlist is used unless the user says otherwise: below, scoring all of them costs little."""
 DEFAULT_SHORTLIST, NO_SHORTLIST = "words", "none"
 MEASURED = 100
 """The recall of a shortlist is measured on so many of the labels that the network scores highest, at most."""

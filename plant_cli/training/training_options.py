@@ -37,15 +37,15 @@ def layer_share(depth: int, rates: LayerRates) -> float:
 Value = TypeVar("Value")
 ROLES = frozenset({"attention", "value", "boost", "head", "backbone"})
 """Parts of the network that stage 2 trains."""
-
-
 LISTS, FEWEST, MOST = 30, 2, 10
 """Lists that stage 1 ranks for a label by default, and within how many epochs."""
 RATE_REGRESSED, RATE_DRAWN = 6e-3, 1e-2
-
-
 MICRO_BATCH = 8
 """Documents in memory at once, unless memory decides."""
+SPARSE_FROM = 30_000
+"""Labels from which updates are sparse unless the user says otherwise: below, one dense pass is faster and memory is no matter."""
+SHORTLIST_FROM = 2000
+"""Labels from which a shortlist is used unless the user says otherwise: below, scoring all of them costs little."""
 
 
 class TrainingOptions(Options):
@@ -64,11 +64,13 @@ class TrainingOptions(Options):
     layer_rates: LayerRates = option(
         "equal",
         "How fast the backbone's layers learn, the last ones first. equal: all at its rate; harmonic: 1, 1/2, 1/3, … of it; "
-        "geometric: each 1/2.6 of the one above (ULMFiT).",
+        f"geometric: each 1/{ULMFIT:g} of the one above (ULMFiT).",
     )
     weight_decay: float = option(0.01, "AdamW's weight decay.", ge=0)
     warmup: float = option(0.05, "Share of steps over which rates rise.", ge=0, lt=1)
-    sparse_updates: bool | None = option(None, "Update only the label rows used in a step: less memory. Default: from 30,000 labels on.")
+    sparse_updates: bool | None = option(
+        None, f"Update only the label rows used in a step: less memory. Default: from {SPARSE_FROM:,} labels on."
+    )
     clip: float = option(1.0, "Largest norm of a gradient.", gt=0)
     cache_limit: float = option(8.0, "Disk for cached hidden states of one split, in GB (frozen backbones only).", ge=0)
     tracker: str | None = option(None, "Also send loss and validation figures to a tracker of accelerate: tensorboard, wandb, mlflow, …")
@@ -222,7 +224,8 @@ class FinetuneOptions(TrainingOptions):
         None,
         "Look for hard negatives only among the labels that this proposes; they and what scorers list are scored after each epoch. Needs "
         "`plant mig`. The saved model, its calibration and `predict` score every label. "
-        "Default: words from 2,000 labels on, if there are scorers beside the network and the run has relevance, else none (paper: none).",
+        f"Default: words from {SHORTLIST_FROM:,} labels on, if there are scorers beside the network and the run has relevance, else none "
+        "(paper: none).",
     )
     monitor: Literal["MAP", "macro-F1", "micro-F1", "P@5"] = option("MAP", "Validation figure that decides which epoch is kept.")
     tune: Literal["micro-F1", "macro-F1", "per-label"] = option(

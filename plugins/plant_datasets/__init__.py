@@ -119,8 +119,6 @@ _OPTIONS: dict[str, type[Options]] = {
     "mimic4-icd10": MimicOptions,
     "mimic4-icd9": MimicOptions,
 }
-
-
 _TABLES = "A table with a split column, or a folder of train, validation and test tables: Parquet, JSON lines, CSV or TSV."
 _XML = "XML repository with texts: trn.json.gz and lbl.json.gz, or trn_X.txt, trn_X_Y.txt and Y.txt; filter files."
 _TOOLS = "JSON of spaCy, Prodigy, doccano, Label Studio, BioASQ, Argilla or Vertex AI: lines, or one list."

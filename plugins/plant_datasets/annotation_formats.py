@@ -23,8 +23,6 @@ _HEAD = 5_000  # lines in which a first record is looked for
 _NEAR = 100  # those among which the first line of a record is looked for
 _SHOWN = 3  # labels of an example
 _CHOSEN = 0.5  # a label of spaCy with at least this value is one of the document
-
-
 _OWN_NAMES = (  # of texts, labels and ids
     ("text", "data", "textContent"),
     ("labels", "label", "cats", "accept", "entities", "annotations", "completions", "annotation", "classificationAnnotations"),
@@ -85,8 +83,6 @@ def _known_by(fits: Callable[[list[str]], object]) -> dict[str, Any]:
 # fastText
 
 _FASTTEXT = re.compile(r"(?:^|(?<=[ \t]))__label__(\S+)[ \t]?")
-
-
 _GLUED = re.compile(r"((?:__label__[^\s,]+,)*__label__[^\s,]+),(?=[^\s_])")  # as in CSV, where a comma parts label and text
 
 

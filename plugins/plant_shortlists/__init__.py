@@ -13,7 +13,12 @@ LABELS_PER_LISTED, SMALLEST_SHORTLIST, LARGEST_SHORTLIST = 32, 192, 4096
 class WordIndexOptions(Options):
     """Options of the shortlist `words`."""
 
-    size: int | None = option(None, "Labels proposed for a document by its words, at most. Default: 1 in 32, from 192 to 4,096.", ge=1)
+    size: int | None = option(
+        None,
+        f"Labels proposed for a document by its words, at most. Default: 1 in {LABELS_PER_LISTED}, from {SMALLEST_SHORTLIST} to "
+        f"{LARGEST_SHORTLIST:,}.",
+        ge=1,
+    )
     frequent: int | None = option(None, "The most frequent labels, proposed for every document. Default: a third of `size`.", ge=0)
 
     def share_out(self, labels: int) -> tuple[int, int]:

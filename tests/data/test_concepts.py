@@ -151,8 +151,6 @@ MESH = """<?xml version="1.0"?><DescriptorRecordSet LanguageCode="eng">
 <TermList><Term><String>Humans</String></Term>
 <Term><String>Homo sapiens</String></Term></TermList></Concept></ConceptList></DescriptorRecord>
 </DescriptorRecordSet>"""
-
-
 OBO = """format-version: 1.2
 ontology: hp
 

@@ -51,8 +51,6 @@ LINES = (
     "doctor",
     "plugins",
 )
-
-
 FAILING = ("export", "finetune", "eval", "mig ../corpora/cut.csv", "mig ../corpora/cut.parquet")  # beginnings of lines
 
 

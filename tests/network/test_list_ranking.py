@@ -298,8 +298,6 @@ LENGTHS = {
     "no list": [],
     "empty lists": [0, 0],
 }
-
-
 NO_CARD = pytest.mark.skipif(not CARD, reason="no graphics card, or Triton's interpreter is on")
 KERNELS: list[Any] = [("cpu", torch.float64, 1e-12), ("cpu", torch.float32, 1e-5)]
 KERNELS += [pytest.param("cuda", dtype, tolerance, marks=NO_CARD) for dtype, tolerance in ((torch.float64, 1e-10), (torch.float32, 1e-5))]

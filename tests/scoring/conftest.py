@@ -53,8 +53,6 @@ def drawn() -> Drawn:
 
 
 NAMES = ("words", "titles", "neighbours", "linear")
-
-
 SIGNS = {"fever": "fever and chills", "arm": "fracture of the arm", "leg": "fracture of the leg", "cough": "cough at night"}
 
 

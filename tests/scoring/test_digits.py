@@ -24,8 +24,6 @@ CASES = {
     "Japanese": ("２型糖尿病", "1型糖尿病"),
     "norms": ("audits by ISO 9001", "audits by ISO 1400"),
 }
-
-
 WRONG = {"signs": 3}  # of 60 documents: a known weakness of `linear`, for which one short word among ten of chance weighs too little
 
 

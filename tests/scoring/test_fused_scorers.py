@@ -245,8 +245,6 @@ class Failing:
 
 
 NAMED = NamedScorer(chosen=Choice(name="failing"), scorer=Failing(), views=1)  # type: ignore[arg-type]
-
-
 ONE = number_words([["a", "text"]])
 
 

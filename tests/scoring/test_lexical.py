@@ -44,8 +44,6 @@ from plant_cli.scoring.lexical import (
 from plant_cli.scoring.sparse_scores import cut_rows
 
 TEXTS = ["a fever and a cough", "", "leg", "one two three four five six seven"]
-
-
 WORDS = [text.split() for text in TEXTS]
 
 
@@ -220,8 +218,6 @@ def test_the_highest_of_those_that_fall_together_is_kept() -> None:
 
 
 Ints = npt.NDArray[np.int64]
-
-
 Floats = npt.NDArray[np.float64]
 
 

@@ -22,8 +22,6 @@ from plant_cli.scoring.scorer_files import read_scorers, write_scorers
 from plant_cli.scoring.top_labels import Scoring
 
 TEXTS = ["chills and fever", "the leg is broken", "", "nightly cough"]
-
-
 CALIBRATION = Calibration(linear=FrequencyLinear(knots=np.array([1.0, 10.0]), weights=np.array([[0.5, 1.0]]), bias=np.array([-1.0, 0.0])))
 
 

@@ -28,8 +28,6 @@ from plant_cli.scoring.top_labels import Scoring, TopLabels
 from tests.scoring.conftest import split_words
 
 CPU = Hardware(device=torch.device("cpu"), dtype=torch.float32)
-
-
 TEXTS = ["a fever", "a cough and a fever and much more to be said about it all", "", "leg", "word " * 30, "a b c"]
 
 
@@ -157,8 +155,6 @@ def test_scorers_do_not_find_what_a_shortlist_left_out(weight: float) -> None:
 
 
 FEW_TEXTS = ["a fever", "a cough and a fever and much more to be said about it all", "", "leg"]
-
-
 PEAK = """
 import torch
 from plant_decoders.label_attention import LabelAttention
@@ -242,8 +238,6 @@ def test_a_million_labels_take_a_few_batches_of_scores_and_no_more() -> None:
 
 
 DRAW = np.random.default_rng(0)
-
-
 MEMBERS = [8 * DRAW.standard_normal((5, 7)).astype(np.float32) for _ in range(3)]
 
 

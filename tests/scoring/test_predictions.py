@@ -25,8 +25,6 @@ from plant_cli.scoring.predictions import (
 )
 
 LABELS = SimpleNamespace(ids=("a", "b", "c"), hash="order of labels")
-
-
 TOP, SCORES = np.array([[2, 0], [1, 2]]), np.array([[0.9, 0.1], [0.8, 0.3]])
 
 
@@ -72,8 +70,6 @@ def test_what_is_not_ours_has_no_indices(path, tmp_path):
 
 
 IDS = ["a", "b", "c"]
-
-
 VALUES = np.random.default_rng(0).normal(size=(3, 5)).astype(np.float32)
 
 

@@ -28,8 +28,6 @@ TITLES_KEPT = {"annif-jsonl", "annif-folder"}
 NUMBERED = {"pecos", "text2text", "libsvm", "xmlrepository-features"}  # a label comes back as its number
 ANY_LABELS = NUMBERED | {"annotations", "annif-jsonl", "xmlrepository", "huggingface-dataset"}
 NOT_AS_WRITTEN = {"references", "stackexchange"}  # blanks and markup are taken off; `formats.yaml` has their cases
-
-
 FORMATS, MESSAGES = (read_cases(Path(__file__).parent / f"{name}.yaml") for name in ("formats", "messages"))
 SUFFIXES = st.sampled_from(["", ".gz", ".zst"])
 

@@ -214,8 +214,6 @@ def test_without_parents_it_says_what_to_do(build: Build) -> None:
 
 
 PLANTED = pytest.mark.parametrize("name", ["caml", "laat", "plm-icd", "joint-laat"])
-
-
 TABLES: list[tuple[str, dict[str, Any]]] = [
     *((name, {}) for name in ("caml", "laat", "plm-icd", "joint-laat")),
     ("label-attention", {"heads": 3, "pool": 4}),
@@ -295,8 +293,6 @@ PAIRS = {
     "plm-icd": {},
     "plm-ca": {},
 }
-
-
 LABEL_IDS = ["a1", "a2", "b1", "b2", "c1"]
 CHOSEN, WANTED = torch.tensor([4, 0, 3]), torch.tensor([[True, False, True], [False, False, False], [True, True, False]])
 
