@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -126,3 +127,13 @@ def test_the_map_of_the_house_names_modules_that_exist() -> None:
     modules = {name for name in named if name.endswith(".py")}
     assert len(modules) > 20
     assert sorted(name for name in modules if not any((folder / name).is_file() for folder in folders)) == []
+
+
+def test_the_catalogue_of_the_tutorial_is_the_one_shown(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, ROOT / "docs" / "examples" / "catalogue.py"], cwd=tmp_path, check=True)
+    head, first, *others = (tmp_path / "catalogue.csv").read_text("utf-8").splitlines()
+    shown = next(blocks(ROOT / "docs" / "tutorial.md", "text")).splitlines()
+    start, end = shown[-1].split("…")
+    assert (head, first.startswith(start), first.endswith(end), len(others)) == (shown[-2], True, True, 599)
+    catalogue = {line.partition(",")[0] for line in others}
+    assert catalogue.isdisjoint(line.partition(",")[0] for line in (tmp_path / "new.csv").read_text("utf-8").splitlines()[1:])
