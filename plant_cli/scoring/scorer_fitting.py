@@ -78,7 +78,8 @@ def fit_scorers(
     """
     may_fail: tuple[type[PlantError], ...] = (ComponentError, PluginError) if allow_missing else ()
     may_score_badly: tuple[type[ScorerError], ...] = (ScorerError,) if allow_missing else ()
-    given = _gather_input(train, words, labels, analyser, reporter, seed)
+    titles = _find_titles(labels, reporter) if any(spec.needs_names for spec, _ in chosen) else labels.titles
+    given = _gather_input(train, words, titles, labels.alternatives, analyser, reporter, seed)
     others = _leave_out(given, given.rows, once=True) if len(train) > DOCUMENTS_REFITTED else None
     fitted: dict[str, Fitted] = {}
     missing: dict[str, str] = {}
@@ -113,11 +114,19 @@ def fit_scorers(
     return None
 
 
-def _gather_input(train: Split, words: Documents, labels: LabelIndex, analyser: Analyser, reporter: Reporter, seed: int) -> ScorerInput:
+def _gather_input(
+    train: Split,
+    words: Documents,
+    titles: Sequence[str | None],
+    alternatives: Sequence[Sequence[str]],
+    analyser: Analyser,
+    reporter: Reporter,
+    seed: int,
+) -> ScorerInput:
     sample = np.random.default_rng(seed).permutation(len(train))[:DOCUMENTS_LEFT_OUT]
     names: list[Sequence[str]] = []  # words of the title and the other names of each label, each name once
     label_of: list[int] = []
-    for label, (title, others) in enumerate(zip(_find_titles(labels, reporter), labels.alternatives, strict=True)):
+    for label, (title, others) in enumerate(zip(titles, alternatives, strict=True)):
         spelt = [name for name in dict.fromkeys(tuple(analyser.spell(name or "")) for name in (title, *others)) if name]
         names += spelt
         label_of += [label] * len(spelt)
@@ -143,7 +152,7 @@ def _find_titles(labels: LabelIndex, reporter: Reporter) -> Sequence[str | None]
     words = [label for label in labels.ids if _is_of_words(label)]
     if len(words) <= len(labels.ids) / 2:
         return labels.titles
-    reporter.note(f"no label has a title, but most ids are words, such as '{words[0]}': scorers read them as titles")
+    reporter.note(f"no label has a title, but most ids are words, such as '{max(words, key=str.isalpha)}': scorers read them as titles")
     return labels.ids
 
 

@@ -174,7 +174,7 @@ def test_without_titles_their_scorer_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("ids", "titled"),
     [
-        (["pyrexia", "leg fracture", "dry_cough", "T81"], True),
+        (["3tears", "pyrexia", "dry_cough", "T81"], True),
         (["pyrexia", "leg fracture", "A01.1", "T81"], False),  # no more than half are words
         (["gnd:4012341", "gnd:4012342", "gnd:4012343", "gnd:4012344"], False),
         ([f"http://www.yso.fi/onto/yso/p{number}" for number in range(4)], False),
@@ -189,7 +189,10 @@ def test_ids_that_are_words_stand_in_for_titles(ids: list[str], titled: bool) ->
     assert [scorer.name for scorer in found.scorers.scorers] == (["words", "titles"] if titled else ["words"])
     assert any("most ids are words, such as 'pyrexia'" in note for note in reporter.notes) is titled
     if titled:
-        assert cast(Any, found.scorers.scorers[1].scorer).titles == ("pyrexia", "leg fracture", "dry cough", "t")
+        assert cast(Any, found.scorers.scorers[1].scorer).titles == ("tears", "pyrexia", "dry cough", "t")
+    silent = SilentReporter()
+    assert fit_scorers(chosen[:1], split, split_words(split.texts), replace(labels, ids=ids), PLAIN, silent, seed=0) is not None
+    assert not any("words, such as" in note for note in silent.notes)  # no scorer reads titles
     known = replace(labels, ids=ids, titles=["fever", None, None, None])
     partly = fit_scorers(chosen, split, split_words(split.texts), known, PLAIN, reporter, seed=0)
     assert partly is not None
