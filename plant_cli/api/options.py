@@ -274,9 +274,10 @@ class DataSection(Options):
     )
     evidence: str | None = option(None, "A table of gold evidence (doc_id, label, start, end; default: one beside the corpus).", path=True)
     keep_labels: str | None = option(None, "Keep labels by their training documents: top:50, rare:50, or a range such as 1-5 or 10-.")
-    label_scope: Literal["targets", "documents"] = option(
+    label_scope: Literal["targets", "documents", "training"] = option(
         "targets",
-        "What --keep-labels keeps of a document. targets: the kept labels alone; documents: all labels, if one of them is kept.",
+        "What --keep-labels keeps of a document. targets: the kept labels alone; documents: all labels, if one of them is kept; "
+        "training: as targets, but test keeps all, so that the others are never seen in training.",
     )
     keep_unlabelled: bool = option(False, "Keep documents that have none of the kept labels.")
     train_share: float = option(1.0, "Share of the training documents to use.", gt=0, le=1)

@@ -11,7 +11,7 @@ from typing import cast
 import numpy as np
 import polars as pl
 
-from plant_cli.api import SPLITS, DataSection, Dataset, Reporter, WordRule
+from plant_cli.api import SPLITS, DataError, DataSection, Dataset, Reporter, WordRule
 from plant_cli.data.blocks import stop_if_asked
 from plant_cli.data.changed_labels import read_label_edits
 from plant_cli.data.checks import REQUIRED, Finding, examine_documents, find_unseen_labels
@@ -83,7 +83,12 @@ def prepare(
     if section.zero_shot and further:
         reporter.note(f"zero-shot: {further:,} labels have a title but no training document; the scorer titles can suggest them")
     elif section.zero_shot:
-        reporter.warn("zero-shot: the table of titles has no label beside those of train (--vocabulary names a larger one)")
+        what = "zero-shot: the table of titles has no label beside those of train"
+        if section.keep_labels and section.label_scope == "training":
+            raise DataError(
+                what, where=str(section.path), expected="titles of labels that train does not show", todo="name a table: --vocabulary"
+            )
+        reporter.warn(f"{what} (--vocabulary names a larger one)")
     excluded = read_excluded(dataset, source, reporter)
     used = pl.concat(count_labels(frame)["label"] for frame in frames.values())
     parents = find_further_parents(titles, used, labels["label"])

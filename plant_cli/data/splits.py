@@ -255,8 +255,11 @@ def _keep_labels(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
     labels = pl.col("labels").list.eval(pl.element().filter(pl.element().is_in(wanted.implode())))
     restricted = {}
     for name, part in parts.items():
+        if name == "test" and data.label_scope == "training":
+            restricted[name] = part
+            continue
         chosen = part if data.keep_unlabelled else part.filter(has_one)
-        restricted[name] = chosen.with_columns(labels) if data.label_scope == "targets" else chosen
+        restricted[name] = chosen if data.label_scope == "documents" else chosen.with_columns(labels)
     lost = ", ".join(f"{name} {parts[name].height - part.height:,}" for name, part in restricted.items())
     kept = f"{wanted.len():,} of {counts.height:,} labels of train are kept ({data.keep_labels})"
     every = ", which leaves none out" if wanted.len() == counts.height else ""

@@ -21,13 +21,16 @@ def expand_changes(recipe: RecipeLayer, components: Components) -> RecipeLayer:
 
     A change is a small recipe: `{no boost: {model: {decoder: {boost: false}}}}`. It repeats the stages that it concerns, and those that
     read them, under a tag made of its name; all others are shared. `data: {train_share: 0.1}` gives fewer training documents to the
-    stages that learn from them; nothing else of the corpus can change. A comparison of all systems comes last. `RecipeError` if a
-    change names what the recipe does not run, changes nothing, or has the name of another one.
+    stages that learn from them; nothing else of the corpus can change. A comparison of all systems comes last, with the options of its
+    section if the recipe has one. `RecipeError` if a change names what the recipe does not run, changes nothing, or has the name of
+    another one.
     """
     if NAMED_CHANGES not in recipe.values:
         return recipe
     changes = recipe.values[NAMED_CHANGES]
-    full = recipe.without(NAMED_CHANGES)
+    comparisons = [spec.name for spec in components.specs(StageSpec) if spec.compares]
+    unnamed = [name for name in comparisons if name in recipe.values and "systems" not in (recipe.values[name] or {})]
+    full = recipe.without(NAMED_CHANGES, *unnamed)
     steps = resolve_steps(full, RecipeLayer(), components)
     first = [step for step in steps if step.tag is None and step.spec.writes and not step.spec.compares]
     if not isinstance(changes, dict) or not changes:
@@ -49,9 +52,8 @@ def expand_changes(recipe: RecipeLayer, components: Components) -> RecipeLayer:
         listed = dict.fromkeys([*step.layer.find(("options", "systems")), *systems])
         layers += _compare(step.name, listed, systems, origin)
     if not any(step.spec.compares for step in steps):
-        comparisons = [spec.name for spec in components.specs(StageSpec) if spec.compares]
-        layers += [layer for name in comparisons[:1] for layer in _compare(name, systems, systems, origin)]
-    return merge_layers(*layers)
+        layers += [layer for name in unnamed or comparisons[:1] for layer in _compare(name, systems, systems, origin)]
+    return merge_layers(*layers, recipe.only(unnamed))
 
 
 def _compare(section: str, listed: Iterable[str], names: Mapping[str, str], origin: str) -> list[RecipeLayer]:

@@ -55,9 +55,9 @@ class RecipeLayer:
         values = {k: v for k, v in self.values.items() if k in sections}
         return RecipeLayer(values, {p: o for p, o in self.origins.items() if p[0] in sections})
 
-    def without(self, section: str) -> RecipeLayer:
-        """The layer but for one top-level section."""
-        return self.only(self.values.keys() - {section})
+    def without(self, *sections: str) -> RecipeLayer:
+        """The layer but for these top-level sections."""
+        return self.only(self.values.keys() - set(sections))
 
     def find(self, path: KeyPath) -> Any:
         """The value at a path of keys; None if there is none."""

@@ -191,6 +191,8 @@ def test_kept_labels_as_targets_or_with_all_others() -> None:
     whole, remarks = take(keep_labels="top:1", label_scope="documents")
     assert whole["train"][0] == ("a1", ["x", "y"])
     assert remarks == ["1 of 4 labels of train are kept (top:1); documents left out: train 1, test 0"]
+    learned = take(keep_labels="top:1", label_scope="training")[0]
+    assert learned == {"train": [("a1", ["x"]), ("a2", ["x"]), ("b1", ["x"])], "test": take()[0]["test"]}, "test keeps all labels"
     assert take(keep_labels="rare:9")[1] == [
         "4 of 4 labels of train are kept (rare:9), which leaves none out; documents left out: train 0, test 0"
     ]

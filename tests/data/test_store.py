@@ -457,6 +457,10 @@ def test_zero_shot_without_further_titles_warns(dataset: Dataset, tmp_path: Path
     corpus = prepare(replace(dataset, labels=None), DataSection(path="x.parquet", zero_shot=True), tmp_path, reporter)
     assert list(corpus.labels.ids) == ["A9", "B1", "C1"]
     assert any("has no label beside those of train (--vocabulary names a larger one)" in warning for warning in reporter.warnings)
+    section = DataSection(path="x.parquet", zero_shot=True, keep_labels="1-", label_scope="training")
+    with pytest.raises(DataError, match="has no label beside those of train") as caught:
+        prepare(replace(dataset, labels=None), section, tmp_path / "other", reporter)
+    assert caught.value.todo == "name a table: --vocabulary"
 
 
 def test_a_split_without_documents_is_as_if_it_were_not_there(tmp_path: Path) -> None:

@@ -82,6 +82,12 @@ def test_a_comparison_of_the_recipe_takes_the_changed_systems_too() -> None:
     assert recipe.values["significance"]["names"] == ["full", "other.parquet", "fast"]
 
 
+def test_a_comparison_may_give_its_options_alone() -> None:
+    text = FULL.replace("changes:", "significance: {bootstrap: 50}\nchanges:")
+    recipe = expand(f"{text}  fast: {{finetune: {{epochs: 1}}}}")
+    assert recipe.values["significance"] == {"bootstrap": 50, "systems": ["finetune", "finetune-fast"], "names": ["full", "fast"]}
+
+
 def test_a_recipe_without_changes_is_itself() -> None:
     recipe = parse_yaml("mig: {}", "r.yaml")
     assert expand_changes(recipe, installed()) is recipe
