@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain
+
 from plant_cli.api import Result, StageContext, UsageError
 from plant_cli.commands.command_options import SignificanceOptions
 from plant_cli.data.files import read_size, write_json
@@ -38,7 +41,7 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
     seeds: list[int] = []
     measured: Systems
     if options.seeds is None:
-        measured = [(name, [_measure(context, options, name, gold, families)]) for name in options.systems]
+        measured = [(name, [one]) for name, one in _measure(context, options, options.systems, gold, families).items()]
     else:
         seeds, measured = _measure_seeds(context, options, options.seeds, gold, families)
     measured = keep_shared(measured)
@@ -85,7 +88,11 @@ def run(context: StageContext, options: SignificanceOptions) -> Result:
     return Result(tables=tables, data=content, summary=summary)
 
 
-def _measure(context: StageContext, options: SignificanceOptions, name: str, gold: Gold, families: Families) -> Measurement:
+def _measure(
+    context: StageContext, options: SignificanceOptions, names: Iterable[str], gold: Gold, families: Families
+) -> dict[str, Measurement]:
+    """Each of the systems by its name; all are found before the first is measured, which may take minutes."""
+    systems = {name: find_system(context, name, gold) for name in names}
     measure = Measure(
         families=families,
         convention=CONVENTIONS[options.convention],
@@ -94,7 +101,7 @@ def _measure(context: StageContext, options: SignificanceOptions, name: str, gol
         numbering=read_numbering(options.label_order, options.remove_pairs),
         hierarchy=find_hierarchy(options.hierarchy, context.corpus().labels, gold.labels, context.reporter),
     )
-    return measure_system(find_system(context, name, gold), gold, measure, context.reporter)
+    return {name: measure_system(system, gold, measure, context.reporter) for name, system in systems.items()}
 
 
 def _measure_seeds(
@@ -111,9 +118,6 @@ def _measure_seeds(
             todo=f"plant run RECIPE --seeds {count}, or leave --seeds out",
         )
     seeds = sorted(next(iter(trained.values())))
-    measured: list[tuple[str, list[Measurement]]] = []
-    for name, systems in found.items():
-        names = [systems[seed] if systems else name for seed in seeds]
-        known = {each: _measure(context, options, each, gold, families) for each in dict.fromkeys(names)}
-        measured.append((name, [known[each] for each in names]))
-    return seeds, measured
+    folders = {name: [systems[seed] if systems else name for seed in seeds] for name, systems in found.items()}
+    known = _measure(context, options, chain.from_iterable(folders.values()), gold, families)
+    return seeds, [(name, [known[each] for each in names]) for name, names in folders.items()]

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from laboratory import gold_labels
 
-from plant_cli.api import DataError, GateFailed, UsageError
+from plant_cli.api import DataError, GateFailed, PlantError, UsageError
 
 QUICK = {"bootstrap": 100, "permutations": 199}
 
@@ -211,6 +211,12 @@ def test_a_metric_of_no_such_name_is_refused_before_documents_are_resampled(give
     monkeypatch.setattr("plant_cli.commands.significance.compare_systems", lambda *_, **__: pytest.fail("resampled"))
     with pytest.raises(UsageError, match=r"named '(p\[P@1\]|differnce\[MAP\]|MAPP)'"):
         played("significance", systems=["finetune", "baseline"], **given, **QUICK)
+
+
+def test_every_system_is_found_before_one_is_measured(played, monkeypatch):
+    monkeypatch.setattr("plant_cli.commands.significance.measure_system", lambda *_: pytest.fail("measured"))
+    with pytest.raises(PlantError, match="nowhere"):
+        played("significance", systems=["finetune", "nowhere"], **QUICK)
 
 
 def test_a_file_with_an_order_of_labels(played, tmp_path):
