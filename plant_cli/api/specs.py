@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from plant_cli.api import promises
 from plant_cli.api.components import Spec
 from plant_cli.api.context import Result, StageContext
-from plant_cli.api.corpus import Dataset, DatasetCard, WordReducer
+from plant_cli.api.corpus import Dataset, DatasetCard, LabelIndex, WordReducer
 from plant_cli.api.functions import Function
 from plant_cli.api.model import Backbone, Decoder, DecoderShape, LabelLoss, RankLoss
 from plant_cli.api.options import DataSection, MachineSection
@@ -125,6 +125,10 @@ class DecoderSpec(Spec):
 
     build: Function[Callable[[Any, DecoderShape], Decoder]] = Function(promises.DECODER_NETWORK)
     """`build(options, shape) -> Decoder`."""
+    check: Function[Callable[[Any, LabelIndex], None] | None] = Function(required=False)
+    """`check(options, labels)` raises an error if the corpus lacks what the decoder needs, such as parents of labels; it is called before
+    anything is trained.
+    """
     stage2_options: tuple[str, ...] = ()
     """Options that may differ between stage 1 and stage 2: they change neither what stage 1 trains nor the names and shapes of weights."""
 

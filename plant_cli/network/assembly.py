@@ -148,6 +148,8 @@ def assemble(
     """Build a network with fresh weights, for labels of so many training documents; a decoder may start from relevance [L, V]."""
     seed = machine.seed if seed is None else seed
     decoder_spec, decoder_options = design.decoder
+    if decoder_spec.check is not None:
+        decoder_spec.check(decoder_options, labels)
     torch.manual_seed(seed)
     backbone = design.load_backbone(machine)
     shape = DecoderShape(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from plant_cli.api import Interrupted, PlantError, RecipeError, Request, Result, StageSpec, StepResult
+from plant_cli.api import DecoderSpec, Interrupted, PlantError, RecipeError, Request, Result, StageSpec, StepResult
 from plant_cli.api.context import join_tag
 from plant_cli.api.options import SHARED_SECTIONS
 from plant_cli.data.records import STAGE_FILE
@@ -101,7 +101,7 @@ class RequestRunner:
         with self._hold("a recipe") as run:
             if not self.request.grow:
                 refuse_changed_sources(run)
-            self._require_titles(steps, run)
+            self._check_networks(steps, run)
             if self.request.jobs > 1:
                 late = find_late(steps)
                 with open_workers(self, run) as workers:
@@ -136,11 +136,17 @@ class RequestRunner:
         recipe = repeat(merge_layers(self._recipe, self._over), steps, self.request.seeds, self.request.registry)
         return resolve_steps(recipe, RecipeLayer(), self.request.registry)
 
-    def _require_titles(self, steps: Sequence[Step], run: Run) -> None:
-        """Refuse a recipe one of whose networks starts from titles, before another one is trained, where the corpus has none."""
-        needs = [step for step in steps if "model" in step.spec.sections and step.model.label_queries == "titles"]
-        if needs:
-            require_titles(RunContext(self, needs[0], run, run.path).open_corpus().labels)
+    def _check_networks(self, steps: Sequence[Step], run: Run) -> None:
+        """Refuse a recipe one of whose networks needs what the corpus lacks (titles, parents), before another one is trained."""
+        for step in steps:
+            if "model" not in step.spec.sections:
+                continue
+            context = RunContext(self, step, run, run.path)
+            decoder, options = context.component(DecoderSpec, step.model.decoder)
+            if step.model.label_queries == "titles":
+                require_titles(context.open_corpus().labels)
+            if decoder.check is not None:
+                decoder.check(options, context.open_corpus().labels)
 
     def require_going_on(self, name: str) -> None:
         """`Interrupted` if the user asked to stop before this step began."""

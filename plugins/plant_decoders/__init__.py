@@ -157,6 +157,7 @@ def plant_register_decoders() -> Sequence[DecoderSpec]:
             options=JointLaatOptions,
             source="Vu et al. 2020, arXiv:2007.06351: JointLAAT, section 3",
             build="plant_decoders.published_decoders:JointLaat",
+            check="plant_decoders.published_decoders:check_groups",
         ),
         DecoderSpec(
             name="plm-icd",

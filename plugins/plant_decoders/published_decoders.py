@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from plant_cli.api import ComponentError, DecoderShape, GroupedReading, Reading
+from plant_cli.api import ComponentError, DecoderShape, GroupedReading, LabelIndex, Reading
 from plant_cli.kit import leave_out_normed, normed_attention, single_head_log_attention
 from plant_decoders import CamlOptions, JointLaatOptions, LaatOptions, PlmCaOptions, PlmIcdOptions
 from plant_decoders.label_tables import (
@@ -211,6 +211,12 @@ class JointLaat(PairwiseDecoder):
             return reading
         hidden = self.dropout(reading.hidden.to(self.context.dtype))
         return replace(reading, hidden=hidden if self.states is None else self.states(hidden, reading.mask))
+
+
+def check_groups(options: JointLaatOptions, labels: LabelIndex) -> None:
+    """Refuse labels that nothing groups."""
+    parents = [next(iter(above), None) for above in labels.parents]
+    group_by_parent(options, DecoderShape(hidden=1, labels=len(labels), label_ids=labels.ids, parents=parents))
 
 
 def group_by_parent(options: JointLaatOptions, shape: DecoderShape) -> tuple[list[int], list[str]]:

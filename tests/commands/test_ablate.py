@@ -4,7 +4,7 @@ import pytest
 from builders import run_at, write_documents
 from laboratory import CLINIC
 
-from plant_cli.api import DataError, UsageError
+from plant_cli.api import PlantError, UsageError
 from plant_cli.data.files import read_json
 from plant_cli.scoring.opened_models import open_model
 
@@ -69,9 +69,16 @@ def test_what_is_no_change_is_refused(ablate, tmp_path, change, says):
     assert not (tmp_path / "run").exists()
 
 
-def test_titles_that_a_change_starts_from_are_missed_before_anything_trains(tmp_path):
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("titles: {model: {label_queries: titles}}", "no label has a title that its query could start from"),
+        ("two levels: {model: {decoder: joint-laat}}", "the labels of the corpus have no parents"),
+    ],
+)
+def test_what_the_network_of_a_change_lacks_is_told_before_anything_trains(change, says, tmp_path):
     corpus = write_documents(tmp_path / "d.parquet", *((split, f"text {split}", ["a"]) for split in ("train", "validation", "test")))
-    (tmp_path / "r.yaml").write_text("mig: {}\nfinetune: {}\nchanges:\n  titles: {model: {label_queries: titles}}\n")
-    with pytest.raises(DataError, match="no label has a title that its query could start from"):
+    (tmp_path / "r.yaml").write_text(f"mig: {{}}\nfinetune: {{}}\nchanges:\n  {change}\n")
+    with pytest.raises(PlantError, match=says):
         run_at(tmp_path / "run", "ablate", f"data.path={corpus}", flags={"ablate": {"recipe": str(tmp_path / "r.yaml")}})
     assert not list((tmp_path / "run").glob("*/stage.json"))
