@@ -253,7 +253,7 @@ def _keep_labels(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
     wanted = select_labels(counts, str(data.keep_labels))
     has_one = pl.col("labels").list.eval(pl.element().is_in(wanted.implode())).list.any()
     labels = pl.col("labels").list.eval(pl.element().filter(pl.element().is_in(wanted.implode())))
-    restricted = {}
+    restricted: Parts = {}
     for name, part in parts.items():
         if name == "test" and data.label_scope == "training":
             restricted[name] = part
