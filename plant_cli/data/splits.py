@@ -135,8 +135,8 @@ def take_subset(dataset: Dataset, data: DataSection) -> tuple[Dataset, list[str]
         _drop_duplicates: data.duplicates == "drop",
         _drop_leaks: data.leaks == "drop",
         _thin_train: data.train_share < 1,
-        _take_first: data.documents is not None,
         _keep_labels: data.keep_labels is not None,
+        _take_first: data.documents is not None,
     }
     if not any(steps.values()):
         return dataset, []
@@ -242,12 +242,6 @@ def _thin_train(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
     return {**parts, "train": kept}, [f"{kept.height:,} of {train.height:,} training documents are used ({data.sampling} sample)"]
 
 
-def _take_first(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
-    cut = [name for name, part in parts.items() if part.height > (data.documents or 0)]
-    remark = f"only the first {data.documents:,} documents of {', '.join(cut)} are used"
-    return {name: part.head(data.documents or 0) for name, part in parts.items()}, [remark] if cut else []
-
-
 def _keep_labels(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
     counts = count_labels(parts["train"])
     wanted = select_labels(counts, str(data.keep_labels))
@@ -264,6 +258,12 @@ def _keep_labels(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
     kept = f"{wanted.len():,} of {counts.height:,} labels of train are kept ({data.keep_labels})"
     every = ", which leaves none out" if wanted.len() == counts.height else ""
     return restricted, [f"{kept}{every}; documents left out: {lost}"]
+
+
+def _take_first(parts: Parts, data: DataSection) -> tuple[Parts, list[str]]:
+    cut = [name for name, part in parts.items() if part.height > (data.documents or 0)]
+    remark = f"only the first {data.documents:,} documents of {', '.join(cut)} are used"
+    return {name: part.head(data.documents or 0) for name, part in parts.items()}, [remark] if cut else []
 
 
 def _groups(documents: pl.DataFrame) -> pl.Series | None:

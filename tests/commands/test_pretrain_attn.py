@@ -74,6 +74,17 @@ def test_it_refuses_relevance_in_which_nothing_is_relevant(clinic: Any, tmp_path
     assert "--min-df" in caught.value.todo
 
 
+def test_without_validation_it_says_so(clinic: Any, tmp_path: Path) -> None:
+    texts = [
+        {"text": text, "labels": [label], "split": "train"} for text, label in (("honey and bees", "a"), ("rain", "b"), ("honey", "a"))
+    ]
+    (tmp_path / "few.jsonl").write_text("\n".join(json.dumps(row) for row in texts))
+    data = (f"data.path={tmp_path / 'few.jsonl'}", "data.dataset=files")
+    clinic("mig", *data)
+    with pytest.raises(DataError, match="the corpus has no split 'validation'"):
+        clinic("pretrain-attn", *data)
+
+
 def test_corrections_of_relevance_change_what_is_planted(prepared: Any) -> None:
     clinic = prepared("counted")
     clinic("pretrain-attn", tag="before")

@@ -198,6 +198,11 @@ def test_kept_labels_as_targets_or_with_all_others() -> None:
     ]
 
 
+def test_labels_are_counted_before_the_first_documents_are_taken() -> None:
+    assert take(keep_labels="top:1", documents=2)[0]["train"] == take(keep_labels="top:1")[0]["train"][:2]
+    assert take(keep_labels="3-", documents=1)[0] == {"train": [("a1", ["x"])], "test": [("d1", ["x"])]}
+
+
 def test_labels_are_chosen_by_train_alone() -> None:
     given = dataset()
     more = frame([(f"d{i}", f"text {i}", ["w"]) for i in range(50)])
