@@ -277,7 +277,7 @@ class DataSection(Options):
     label_scope: Literal["targets", "documents", "training"] = option(
         "targets",
         "What --keep-labels keeps of a document. targets: the kept labels alone; documents: all labels, if one of them is kept; "
-        "training: as targets, but test keeps all, so that the others are never seen in training.",
+        "training: the kept labels alone in train and validation, all labels in test.",
     )
     keep_unlabelled: bool = option(False, "Keep documents that have none of the kept labels.")
     train_share: float = option(1.0, "Share of the training documents to use.", gt=0, le=1)

@@ -29,7 +29,7 @@ def expand_changes(recipe: RecipeLayer, components: Components) -> RecipeLayer:
         return recipe
     changes = recipe.values[NAMED_CHANGES]
     comparisons = [spec.name for spec in components.specs(StageSpec) if spec.compares]
-    unnamed = [name for name in comparisons if name in recipe.values and "systems" not in (recipe.values[name] or {})]
+    unnamed = [name for name in comparisons if name in recipe.values and recipe.find((name, "systems")) is None]
     full = recipe.without(NAMED_CHANGES, *unnamed)
     steps = resolve_steps(full, RecipeLayer(), components)
     first = [step for step in steps if step.tag is None and step.spec.writes and not step.spec.compares]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from plant_cli.api import RecipeError
 from plant_cli.registry import installed
 from plant_cli.runs.ablation import expand_changes
 from plant_cli.runs.recipes import RecipeLayer, parse_yaml
@@ -86,6 +87,12 @@ def test_a_comparison_may_give_its_options_alone() -> None:
     text = FULL.replace("changes:", "significance: {bootstrap: 50}\nchanges:")
     recipe = expand(f"{text}  fast: {{finetune: {{epochs: 1}}}}")
     assert recipe.values["significance"] == {"bootstrap": 50, "systems": ["finetune", "finetune-fast"], "names": ["full", "fast"]}
+
+
+def test_a_comparison_that_is_no_section_is_refused() -> None:
+    text = FULL.replace("changes:", "significance: 3\nchanges:")
+    with pytest.raises(RecipeError, match="the section 'significance' is 3"):
+        resolve_steps(expand(f"{text}  fast: {{finetune: {{epochs: 1}}}}"), RecipeLayer(), installed())
 
 
 def test_a_recipe_without_changes_is_itself() -> None:
